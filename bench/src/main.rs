@@ -1,0 +1,3 @@
+//! Us and the rivals under one load, in one run.
+
+fn main() {}

@@ -1,0 +1,3 @@
+//! The steward command.
+
+fn main() {}

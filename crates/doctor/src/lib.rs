@@ -1,0 +1,1 @@
+//! Checks as data: what, why it matters, evidence, fix.

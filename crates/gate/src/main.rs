@@ -1,0 +1,3 @@
+//! The API server's doorman.
+
+fn main() {}

@@ -1,0 +1,3 @@
+//! The SNI passthrough front door.
+
+fn main() {}

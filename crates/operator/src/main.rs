@@ -1,0 +1,3 @@
+//! Controllers: observe, validate, plan, apply, report.
+
+fn main() {}

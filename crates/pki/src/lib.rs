@@ -1,0 +1,1 @@
+//! Certificate authorities, certificates and kubeconfigs as pure functions.

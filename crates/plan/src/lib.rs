@@ -1,0 +1,1 @@
+//! What a tenant should look like: pure, no client, no clock.

@@ -1,0 +1,3 @@
+//! The tenant node's end of the tunnel.
+
+fn main() {}

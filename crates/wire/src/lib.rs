@@ -1,0 +1,1 @@
+//! The data plane's core: ClientHello, PROXY protocol, relay, TLS identity, dial, drain.

@@ -1,0 +1,1 @@
+//! The user stories, told to real clusters.

@@ -1,0 +1,3 @@
+//! Generated files: CRDs, policies, chart, reference pages.
+
+fn main() {}
