@@ -1,0 +1,3 @@
+//! The program `steward-lab`.
+
+fn main() {}
