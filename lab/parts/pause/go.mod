@@ -1,0 +1,3 @@
+module steward.butlerlabs.dev/lab/parts/pause
+
+go 1.26.0
