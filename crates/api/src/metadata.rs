@@ -1,0 +1,62 @@
+//! Labels, annotations and finalizers that are part of the API, and extra metadata users may add.
+//!
+//! Names that only the planner needs (object suffixes, Secret keys) are not here.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Labels that clients and scripts may rely on.
+pub mod labels {
+    /// `steward` on every object we make for a tenant.
+    pub const PROJECT: &str = "steward.butlerlabs.dev/project";
+    /// Name of the `TenantControlPlane` an object belongs to.
+    pub const NAME: &str = "steward.butlerlabs.dev/name";
+    /// Which part of the tenant an object is.
+    pub const COMPONENT: &str = "steward.butlerlabs.dev/component";
+    /// `x509` or `kubeconfig` on Secrets that are renewed before they expire.
+    pub const CERTIFICATE_LIFECYCLE: &str =
+        "steward.butlerlabs.dev/certificate_lifecycle_controller";
+    /// Name of the datastore, on the tenant's pods.
+    pub const DATASTORE: &str = "steward.butlerlabs.dev/datastore";
+}
+
+/// Annotations that users set, and the few that we answer with.
+pub mod annotations {
+    /// On a `TenantControlPlane`, `DataStore` or Secret: leave it alone while present.
+    pub const PAUSED: &str = "steward.butlerlabs.dev/paused";
+    /// On a certificate Secret: issue it anew; replaced by the time it was done.
+    pub const ROTATE: &str = "certs.steward.butlerlabs.dev/rotate";
+    /// Checksum of what an object was made from.
+    pub const CHECKSUM: &str = "steward.butlerlabs.dev/checksum";
+    /// Base domain from which a tenant's hostnames are made.
+    pub const INGRESS_DOMAIN: &str = "steward.butlerlabs.dev/ingress.domain";
+    /// The same annotation under the name the Kamaji ingress addon uses.
+    pub const KAMAJI_INGRESS_DOMAIN: &str = "kamaji.clastix.io/ingress.domain";
+    /// On a `TenantControlPlane` being deleted whose datastore is gone for good: finish without
+    /// cleaning it. The value must be the tenant's name.
+    pub const ABANDON_DATASTORE: &str = "steward.butlerlabs.dev/abandon-datastore";
+    /// Which key of `<tcp>-admin-kubeconfig` the operator itself uses.
+    pub const KUBECONFIG_SECRET_KEY: &str = "steward.butlerlabs.dev/kubeconfig-secret-key";
+}
+
+/// Finalizers that keep an object until we have cleaned up behind it.
+pub mod finalizers {
+    /// On a `TenantControlPlane`: its data and user are still in the datastore.
+    pub const DATASTORE: &str = "finalizer.steward.butlerlabs.dev/datastore";
+    /// On a `DataStore`: tenants still use it.
+    pub const IN_USE: &str = "finalizer.steward.butlerlabs.dev/in-use";
+}
+
+/// Labels and annotations to add to an object that Steward makes.
+#[derive(Clone, Debug, Default, Deserialize, Eq, JsonSchema, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AdditionalMetadata {
+    /// Labels to add. Labels of Steward itself (`steward.butlerlabs.dev/…`) can't be replaced.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<String, String>,
+    /// Annotations to add.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub annotations: BTreeMap<String, String>,
+}
