@@ -1,0 +1,179 @@
+//! Everything that was read before a decision: one snapshot, plain data, the time
+//! included. The operator fills it; nothing here reads anything.
+
+use std::{collections::BTreeMap, net::IpAddr};
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+use crate::{
+    api::TenantControlPlane,
+    object::{Kind, ObjectKey},
+};
+
+/// One tenant and all that bears on it, at one moment.
+#[derive(Debug, Clone)]
+pub struct Observed {
+    /// When this was read.
+    pub now: Timestamp,
+    /// The tenant itself, as stored.
+    pub tenant: TenantControlPlane,
+    /// Its objects in the management cluster, as they are. Everything with the
+    /// tenant's label, of every kind in [`crate::managed_kinds`].
+    pub live: Live,
+    /// The DataStores the tenant names (or the default one), by name.
+    pub datastores: BTreeMap<String, DatastoreSeen>,
+    /// Hostnames that the other tenants claim.
+    pub claims: Vec<HostnameClaim>,
+    /// What the management cluster offers.
+    pub platform: Platform,
+    /// What was seen inside the tenant.
+    pub inside: Inside,
+}
+
+/// Objects that exist, by name.
+#[derive(Debug, Clone, Default)]
+pub struct Live(pub BTreeMap<ObjectKey, Value>);
+
+/// A DataStore as the tenant finds it.
+#[derive(Debug, Clone)]
+pub enum DatastoreSeen {
+    /// No DataStore of that name.
+    Missing,
+    /// It is there and can't be used now; the reason is for people.
+    NotReady {
+        /// Why, as a sentence.
+        reason: String,
+    },
+    /// It can be used.
+    Ready(Datastore),
+}
+
+/// What a tenant needs to know about its DataStore; references are resolved.
+#[derive(Clone)]
+pub struct Datastore {
+    /// Name of the DataStore.
+    pub name: String,
+    /// `etcd` (the others come later).
+    pub driver: String,
+    /// `host:port`, without scheme.
+    pub endpoints: Vec<String>,
+    /// Certificate of the authority that signed the servers and signs the clients.
+    pub ca_certificate: String,
+    /// Its key, with which a tenant's own client certificate is made.
+    pub ca_key: String,
+}
+
+/// A hostname some other tenant claims.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HostnameClaim {
+    /// The name, lower case, without port.
+    pub hostname: String,
+    /// `namespace/name` of the claimant.
+    pub tenant: String,
+    /// Its uid, to break a tie of age.
+    pub uid: String,
+    /// When it was created: the older keeps the name.
+    pub since: Timestamp,
+}
+
+/// What the management cluster offers.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Platform {
+    /// Newest served version of Gateway API's TLSRoute, if any.
+    pub tls_route: Option<TlsRouteVersion>,
+    /// Whether Traefik's IngressRouteTCP is served.
+    pub ingress_route_tcp: bool,
+    /// Addresses at which NodePorts answer: ready nodes, external before internal.
+    pub node_addresses: Vec<IpAddr>,
+    /// Addresses of the front door that the tenant's Ingress or Gateway names, when
+    /// they are not in the status of the tenant's own object (a Gateway's status, a
+    /// Traefik Service): pinned into the node proxy so that it needs no DNS.
+    pub front_door: Vec<IpAddr>,
+    /// Size of the cluster: whether spreading over nodes can be asked for.
+    pub nodes: usize,
+}
+
+/// Served versions of TLSRoute, best first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TlsRouteVersion {
+    /// Standard channel since Gateway API 1.5.
+    V1,
+    /// Experimental channel.
+    V1Alpha3,
+    /// Experimental channel, older.
+    V1Alpha2,
+}
+
+/// What was seen inside the tenant's own cluster.
+#[derive(Debug, Clone, Default)]
+pub enum Inside {
+    /// Not tried: no pod is ready, or asleep.
+    #[default]
+    NotTried,
+    /// Tried, without an answer; the reason is for people.
+    Unreachable {
+        /// What the connection said.
+        reason: String,
+    },
+    /// It answers.
+    Reachable {
+        /// `gitVersion` its API server reported.
+        version: String,
+        /// Its nodes: names and kubelet versions.
+        nodes: Vec<NodeSeen>,
+        /// How far our workloads there are, by key (Deployment and DaemonSet).
+        workloads: BTreeMap<ObjectKey, Rollout>,
+    },
+}
+
+/// A node of the tenant.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NodeSeen {
+    /// Its name.
+    pub name: String,
+    /// `status.nodeInfo.kubeletVersion`.
+    pub kubelet: String,
+    /// Whether its Ready condition is true.
+    pub ready: bool,
+    /// Its first InternalIP, used as endpoint by the Terminate proxy.
+    pub address: Option<IpAddr>,
+}
+
+/// How far a workload inside the tenant is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Rollout {
+    /// Pods wanted.
+    pub desired: i32,
+    /// Pods ready.
+    pub ready: i32,
+    /// Pods of the newest template.
+    pub updated: i32,
+    /// Whether the controller has seen the newest spec.
+    pub current: bool,
+}
+
+impl Live {
+    /// The object, if it is there.
+    pub fn get(&self, kind: Kind, namespace: &str, name: &str) -> Option<&Value> {
+        self.0.get(&ObjectKey::new(kind, namespace, name))
+    }
+}
+
+impl Rollout {
+    /// Whether every wanted pod is ready and of the newest template.
+    pub fn done(&self) -> bool {
+        self.current && self.ready >= self.desired && self.updated >= self.desired
+    }
+}
+
+/// Never prints the key.
+impl std::fmt::Debug for Datastore {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Datastore")
+            .field("name", &self.name)
+            .field("driver", &self.driver)
+            .field("endpoints", &self.endpoints)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,50 @@
+//! The operator's configuration as the plan needs it: plain data from flags, the
+//! same for all tenants.
+
+use std::time::Duration;
+
+use steward_pki::KeyKind;
+
+/// What holds for every tenant unless the tenant says otherwise.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Settings {
+    /// The DataStore of a tenant that names none (`--datastore`).
+    pub default_datastore: String,
+    /// DNS domain of the management cluster: Services are `<name>.<ns>.svc.<domain>`.
+    pub cluster_domain: String,
+    /// Registry and image of the gate sidecar.
+    pub gate_image: String,
+    /// Image of the proxy on the tenant's nodes, unless `addons.tcpProxy.image` is set.
+    pub tcp_proxy_image: String,
+    /// Image of a managed DataStore's etcd.
+    pub etcd_image: String,
+    /// Kind of the keys of new certificates; a tenant may choose otherwise.
+    pub key_kind: KeyKind,
+    /// How long a new authority is valid.
+    pub ca_lifetime: Duration,
+    /// How long a new certificate is valid.
+    pub certificate_lifetime: Duration,
+    /// How long before its end a certificate is renewed
+    /// (`--certificate-expiration-deadline`).
+    pub renew_before: Duration,
+    /// Where `registrySettings.registry` points when a tenant doesn't say.
+    pub registry: String,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+        Self {
+            default_datastore: "default".into(),
+            cluster_domain: "cluster.local".into(),
+            gate_image: "ghcr.io/butlerdotdev/steward-gate:v0.1.0".into(),
+            tcp_proxy_image: "ghcr.io/butlerdotdev/steward-tcp-proxy:v0.1.0".into(),
+            etcd_image: "registry.k8s.io/etcd:3.6.8-0".into(),
+            key_kind: KeyKind::EcdsaP256,
+            ca_lifetime: 3650 * DAY,
+            certificate_lifetime: 365 * DAY,
+            renew_before: 30 * DAY,
+            registry: "registry.k8s.io".into(),
+        }
+    }
+}
