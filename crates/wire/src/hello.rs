@@ -173,16 +173,16 @@ impl Malformed {
     /// A word for a metric label.
     pub fn label(self) -> &'static str {
         match self {
-            Self::RecordVersion => "record-version",
-            Self::EmptyRecord => "empty-record",
-            Self::RecordTooLong => "record-too-long",
+            Self::RecordVersion => "record_version",
+            Self::EmptyRecord => "empty_record",
+            Self::RecordTooLong => "record_too_long",
             Self::Interrupted => "interrupted",
-            Self::NotClientHello => "not-client-hello",
-            Self::TooLong => "too-long",
+            Self::NotClientHello => "not_client_hello",
+            Self::TooLong => "too_long",
             Self::Length(_) => "length",
             Self::Duplicate(_) => "duplicate",
-            Self::NameList => "name-list",
-            Self::ServerName(_) => "server-name",
+            Self::NameList => "name_list",
+            Self::ServerName(_) => "server_name",
         }
     }
 }

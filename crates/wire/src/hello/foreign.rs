@@ -63,9 +63,9 @@ impl NotTls {
         match self {
             Self::Http => "http",
             Self::Ssh => "ssh",
-            Self::ProxyProtocol => "proxy-protocol",
+            Self::ProxyProtocol => "proxy_protocol",
             Self::Sslv2 => "sslv2",
-            Self::Unknown => "not-tls",
+            Self::Unknown => "not_tls",
         }
     }
 }
