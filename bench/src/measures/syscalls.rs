@@ -1,0 +1,176 @@
+//! System calls per operation, counted by strace: the same on any machine, so
+//! the number to watch for regressions.
+
+use std::{
+    fs,
+    process::{Child, Command, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context as _, Result, bail};
+
+use super::Scene;
+use crate::{
+    cli::Test,
+    load::{Mode, Window, connections, round_trips::RoundTrips},
+    results::Metric,
+    targets::{Kind, Target},
+};
+
+/// Slow enough that strace keeps up, and events hardly ever come in pairs.
+const CONNECTIONS: f64 = 200.0;
+const ROUND_TRIPS: f64 = 800.0;
+/// How long strace may take to attach to all threads.
+const ATTACH: Duration = Duration::from_secs(5);
+
+/// Counts for every running proxy, twins and variants left out.
+pub(crate) fn run(scene: &mut Scene) -> Result<()> {
+    if !scene.begins(Test::Syscalls, "system calls per operation") {
+        return Ok(());
+    }
+    let Some(strace) = scene.stage.tools.find("strace") else {
+        scene
+            .results
+            .missing
+            .push(("strace".to_owned(), "not installed".to_owned()));
+        return Ok(());
+    };
+    let mut found = Vec::new();
+    for target in &scene.targets {
+        if target.name.contains("-again") || target.name.contains("-splice") {
+            continue;
+        }
+        found.push((target.name, count(scene, target, &strace)));
+    }
+    for (name, outcome) in found {
+        if let Some((per_connection, per_round_trip)) =
+            scene.or_remark(Test::Syscalls, name, outcome)
+        {
+            let results = &mut scene.results;
+            results.add_one(
+                Test::Syscalls,
+                name,
+                Metric::CallsPerConnection,
+                per_connection,
+            );
+            results.add_one(
+                Test::Syscalls,
+                name,
+                Metric::CallsPerRoundTrip,
+                per_round_trip,
+            );
+        }
+    }
+    Ok(())
+}
+
+fn count(scene: &Scene, target: &Target, strace: &std::path::Path) -> Result<(f64, f64)> {
+    let length = scene.effort.traced;
+    let per_connection = traced(target, strace, || {
+        connections::at_rate(&scene.dialer, target, CONNECTIONS, length)
+    })?;
+    let mode = if target.kind == Kind::Front {
+        Mode::Raw
+    } else {
+        Mode::Tls
+    };
+    let mut lanes = RoundTrips::open(&scene.dialer, target, mode)?;
+    let per_round_trip = traced(target, strace, || lanes.at_rate(ROUND_TRIPS, length))?;
+    Ok((per_connection, per_round_trip))
+}
+
+fn traced(target: &Target, strace: &std::path::Path, work: impl FnOnce() -> Window) -> Result<f64> {
+    let output = target.directory.join("strace.txt");
+    let _ = fs::remove_file(&output);
+    let pids = target.process.pids();
+    let mut command = Command::new(strace);
+    command.args(["-c", "-f", "-q", "-o"]).arg(&output);
+    for pid in &pids {
+        command.arg("-p").arg(pid.to_string());
+    }
+    let mut child = command
+        .stdin(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .context("starting strace")?;
+    let attached = wait_attached(&pids, &mut child);
+    let window = attached.map(|()| {
+        let window = work();
+        thread::sleep(Duration::from_millis(50));
+        window
+    });
+    interrupt(&mut child);
+    let window = window?;
+    if window.errors > 0 {
+        bail!("{} operations failed under strace", window.errors);
+    }
+    let summary = fs::read_to_string(&output).context("reading what strace counted")?;
+    let calls = total_calls(&summary).context("strace's summary has no total")?;
+    Ok(calls / window.done)
+}
+
+/// Waits until every thread says that somebody traces it.
+fn wait_attached(pids: &[u32], child: &mut Child) -> Result<()> {
+    let begun = Instant::now();
+    while begun.elapsed() < ATTACH {
+        if let Some(status) = child.try_wait()? {
+            bail!("strace ended at once ({status}); may this user trace processes?");
+        }
+        if pids.iter().all(|pid| all_traced(*pid)) {
+            return Ok(());
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+    bail!("strace did not attach within {ATTACH:?}")
+}
+
+fn all_traced(pid: u32) -> bool {
+    let Ok(tasks) = fs::read_dir(format!("/proc/{pid}/task")) else {
+        return false;
+    };
+    tasks.flatten().all(|task| {
+        fs::read_to_string(task.path().join("status")).is_ok_and(|status| {
+            status
+                .lines()
+                .any(|line| line.starts_with("TracerPid:") && !line.ends_with("\t0"))
+        })
+    })
+}
+
+fn interrupt(child: &mut Child) {
+    if let Some(pid) = i32::try_from(child.id())
+        .ok()
+        .and_then(rustix::process::Pid::from_raw)
+    {
+        let _ = rustix::process::kill_process(pid, rustix::process::Signal::INT);
+    }
+    let _ = child.wait();
+}
+
+/// The calls in the last line of `strace -c`.
+fn total_calls(summary: &str) -> Option<f64> {
+    let line = summary
+        .lines()
+        .rev()
+        .find(|line| line.trim_end().ends_with("total"))?;
+    line.split_whitespace().nth(3)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_total_of_a_summary_is_read() {
+        let summary = "\
+% time     seconds  usecs/call     calls    errors syscall
+------ ----------- ----------- --------- --------- ----------------
+ 60.00    0.000300           1       200           read
+------ ----------- ----------- --------- --------- ----------------
+100.00    0.000500           1       350        12 total
+";
+        assert_eq!(total_calls(summary), Some(350.0));
+        assert_eq!(total_calls("nothing"), None);
+    }
+}

@@ -1,0 +1,114 @@
+//! The namespace of a run: own loopback, own TIME_WAIT table, own processes.
+//!
+//! `enter` starts this program again under `unshare`; `prepare` is what the
+//! inner one does first. Everything started inside dies with it, because it is
+//! process 1 of its own process namespace; nothing here touches the host's network.
+
+use std::{
+    fs,
+    io::Read as _,
+    process::{Command, ExitCode, Stdio},
+    thread,
+};
+
+use anyhow::{Context as _, Result, bail};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+use crate::cli::ProxyArguments;
+
+/// Settings of the namespace. Reno, because BBR's pacing would put timers of
+/// the kernel into every number; the port range leaves room below for listeners.
+const SYSCTLS: [(&str, &str); 3] = [
+    ("/proc/sys/net/ipv4/tcp_congestion_control", "reno"),
+    ("/proc/sys/net/ipv4/ip_local_port_range", "16000 65000"),
+    ("/proc/sys/net/core/somaxconn", "8192"),
+];
+
+/// Runs this program again in its own namespaces and waits for it.
+pub(crate) fn enter(arguments: &ProxyArguments) -> Result<ExitCode> {
+    let work = tempfile::Builder::new()
+        .prefix("steward-bench-")
+        .tempdir()
+        .context("making a directory for this run")?;
+    let program = std::env::current_exe().context("finding this program")?;
+    let mut command = Command::new("unshare");
+    command.args(["--net", "--pid", "--fork", "--kill-child", "--mount-proc"]);
+    if !rustix::process::geteuid().is_root() {
+        command.arg("--map-root-user");
+    }
+    command
+        .arg("--")
+        .arg(program)
+        .arg("inside")
+        .arg("--work")
+        .arg(work.path());
+    forward(arguments, &mut command);
+    // The inner program ends when this pipe closes, so it never outlives us.
+    let mut child = command
+        .stdin(Stdio::piped())
+        .spawn()
+        .context("starting `unshare` (package util-linux); is it installed?")?;
+    let status = child.wait().context("waiting for the run")?;
+    if status.success() {
+        Ok(ExitCode::SUCCESS)
+    } else {
+        Ok(ExitCode::FAILURE)
+    }
+}
+
+fn forward(arguments: &ProxyArguments, command: &mut Command) {
+    if arguments.quick {
+        command.arg("--quick");
+    }
+    if arguments.smoke {
+        command.arg("--smoke");
+    }
+    for test in &arguments.only {
+        if let Some(value) = clap::ValueEnum::to_possible_value(test) {
+            command.arg("--only").arg(value.get_name());
+        }
+    }
+    for target in &arguments.targets {
+        command.arg("--targets").arg(target);
+    }
+    for directory in &arguments.bin_dir {
+        command.arg("--bin-dir").arg(directory);
+    }
+    if let Some(out) = &arguments.out {
+        command.arg("--out").arg(out);
+    }
+}
+
+/// Brings loopback up, sets congestion control, raises the descriptor limit.
+pub(crate) fn prepare() -> Result<()> {
+    end_with_parent();
+    let up = Command::new("ip")
+        .args(["link", "set", "lo", "up"])
+        .status()
+        .context("starting `ip` (package iproute2); is it installed?")?;
+    if !up.success() {
+        bail!("`ip link set lo up` failed inside the namespace");
+    }
+    for (path, value) in SYSCTLS {
+        fs::write(path, value).with_context(|| format!("setting {path} to `{value}`"))?;
+    }
+    let limit = getrlimit(Resource::Nofile);
+    setrlimit(
+        Resource::Nofile,
+        Rlimit {
+            current: limit.maximum,
+            maximum: limit.maximum,
+        },
+    )
+    .context("raising the limit of open files")
+}
+
+/// Process 1 ignores an interrupt from the terminal, but its parent does not:
+/// when the parent is gone, standard input ends and so do we.
+fn end_with_parent() {
+    thread::spawn(|| {
+        let mut byte = [0_u8; 1];
+        while matches!(std::io::stdin().read(&mut byte), Ok(1)) {}
+        std::process::exit(130);
+    });
+}
