@@ -1,0 +1,75 @@
+# `make help` lists the targets. Two matter on a fresh machine: demo and test.
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+TARGET := x86_64-unknown-linux-musl
+DEBUG := target/$(TARGET)/debug
+RELEASE := target/$(TARGET)/release
+STEP := scripts/step
+FUZZ_SECONDS ?= 10
+
+.PHONY: help
+help: ## List the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | sed 's/:.*## /\t/' | column -t -s "$$(printf '\t')"
+
+.PHONY: demo
+demo: ## One IP, two tenants, a worker in each: the whole picture in a lab that stays up
+	@scripts/demo up
+
+.PHONY: demo-down
+demo-down: ## Remove the demo without a trace
+	@scripts/demo down
+
+.PHONY: test
+test: ## Everything: formatting, lints, unit tests, fuzzing, real clusters
+	@$(STEP) 1/7 "install what is missing" scripts/deps lab
+	@$(STEP) 2/7 "compile the workspace and its tests" cargo test --workspace --no-run
+	@$(STEP) 3/7 "check formatting, lints and generated files" $(MAKE) --no-print-directory lint
+	@$(STEP) 4/7 "fetch or build the programs of the lab" $(DEBUG)/steward-lab parts
+	@$(STEP) 5/7 "unit and integration tests" cargo test --workspace --exclude steward-e2e --exclude steward-lab
+	@$(STEP) 6/7 "fuzz the parsers, $(FUZZ_SECONDS) s each" fuzz/run $(FUZZ_SECONDS)
+	@$(STEP) 7/7 "real clusters" $(MAKE) --no-print-directory test-clusters
+
+.PHONY: test-clusters
+test-clusters: ## Only the tests against the lab: its own, and the user stories
+	cargo test -p steward-lab -- --test-threads 1
+	cargo test -p steward-e2e -- --test-threads 1 --nocapture
+
+.PHONY: lint
+lint: ## Formatting, clippy, generated files
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets -- -D warnings
+	cargo xtask generate --check
+
+.PHONY: generate
+generate: ## Write the CRDs, policies and reference pages anew
+	cargo xtask generate
+
+.PHONY: images
+images: ## Reproducible image archives in target/images/*.tar
+	@$(STEP) 1/2 "compile the programs" cargo build --release -p steward-operator -p steward-gateway -p steward-gate -p steward-tcp-proxy -p steward-lab
+	@$(STEP) 2/2 "pack them" $(RELEASE)/steward-lab images --programs $(RELEASE) --output target/images
+
+.PHONY: bench
+bench: ## Us and the rivals under one load; writes bench/RESULTS.md
+	@$(STEP) 1/3 "install what is missing" scripts/deps lab
+	@$(STEP) 2/3 "compile" cargo build --release -p steward-bench -p steward-gateway -p steward-gate -p steward-tcp-proxy
+	@$(STEP) 3/3 "measure" $(RELEASE)/steward-bench
+
+.PHONY: bench-operator
+bench-operator: ## The operator beside Kamaji, objects only
+	@$(STEP) 1/3 "install what is missing" scripts/deps lab
+	@$(STEP) 2/3 "compile" cargo build --release -p steward-bench -p steward-operator
+	@$(STEP) 3/3 "measure" $(RELEASE)/steward-bench operator
+
+.PHONY: fuzz
+fuzz: ## Fuzz the parsers for long (SECONDS each, 600 unless given)
+	fuzz/run $${SECONDS_EACH:-600}
+
+.PHONY: audit
+audit: ## Licences, advisories and banned crates (needs cargo-deny)
+	cargo deny check
+
+.PHONY: book
+book: ## The user guide as HTML in book/ (needs mdbook)
+	mdbook build
