@@ -1,4 +1,31 @@
 //! The data plane's core: ClientHello, PROXY protocol, relay, TLS identity, dial, drain.
 
+mod counters;
+mod descriptors;
+pub mod engine;
 pub mod hello;
+pub mod identity;
+mod inbox;
+mod listener;
+mod pipes;
+mod poller;
+pub mod program;
 pub mod proxy_protocol;
+mod relay;
+mod session;
+pub mod signals;
+mod slab;
+pub mod tls;
+pub mod transform;
+mod wheel;
+mod worker;
+
+pub use counters::Snapshot;
+pub use engine::{Config, CountersHandle, Drained, Engine, StartError};
+pub use inbox::Waker;
+pub use listener::{Listen, ListenError};
+pub use program::{
+    Accepted, ClientLeg, Context, DialFailure, End, First, Next, Peek, Program, Refusal, Route,
+    Summary,
+};
+pub use transform::{Opened, Transform, TransformError};

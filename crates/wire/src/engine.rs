@@ -1,0 +1,269 @@
+//! Starting, watching and draining the workers.
+//!
+//! One thread per core, each with its own epoll instance, listening sockets and
+//! sessions: nothing is shared between them but the program and the count of
+//! descriptors. A connection stays on the thread that accepted it.
+
+use std::{
+    io,
+    net::SocketAddr,
+    sync::Arc,
+    thread::{self, JoinHandle},
+    time::{Duration, Instant},
+};
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+use crate::{
+    counters::{Counters, Snapshot},
+    descriptors::Descriptors,
+    inbox::{Inbox, Message},
+    listener::{self, Listen, ListenError},
+    program::Program,
+    worker::Worker,
+};
+
+/// How the engine behaves. [`Config::default`] is right for all our programs.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// Worker threads. Zero: one per core, at most four.
+    pub workers: usize,
+    /// From accept until the program has decided.
+    pub hello_timeout: Duration,
+    /// For each address that is dialled.
+    pub connect_timeout: Duration,
+    /// For the handshakes of both legs, once connected; also for waiting for an
+    /// address ([`crate::Next::Wait`]).
+    pub handshake_timeout: Duration,
+    /// Bytes of a client kept while the program has not decided. Bounds what
+    /// slow clients can pin.
+    pub peek_limit: usize,
+    /// Size of a splice pipe. 256 KiB gets nearly all of the gain.
+    pub pipe_capacity: usize,
+    /// Splice pipes of all workers together; zero never splices.
+    pub pipes: usize,
+    /// Sockets at most, all together. `None`: what the process may open, less a
+    /// reserve.
+    pub max_descriptors: Option<usize>,
+}
+
+/// Running workers. Dropping it cuts all connections and waits for the threads.
+#[derive(Debug)]
+pub struct Engine {
+    workers: Vec<Running>,
+    addresses: Vec<SocketAddr>,
+}
+
+#[derive(Debug)]
+struct Running {
+    inbox: Arc<Inbox>,
+    counters: Arc<Counters>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// What [`Engine::drain`] achieved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Drained {
+    /// Connections that had to be cut at the deadline.
+    pub remaining: u64,
+}
+
+/// Why the engine did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// A listener could not be made.
+    #[error(transparent)]
+    Listen(#[from] ListenError),
+    /// The kernel refused something every worker needs.
+    #[error("could not {operation}: check the limits on open files and threads")]
+    System {
+        /// What was tried.
+        operation: &'static str,
+        /// Why it failed.
+        #[source]
+        source: io::Error,
+    },
+}
+
+/// Descriptors kept for the admin page, files being reloaded and the like.
+const RESERVE: usize = 64;
+
+// === impl Config ===
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            workers: 0,
+            hello_timeout: Duration::from_secs(5),
+            connect_timeout: Duration::from_secs(5),
+            handshake_timeout: Duration::from_secs(10),
+            peek_limit: 16 * 1024,
+            pipe_capacity: 1024 * 1024,
+            // 1 MiB each is half of what an unprivileged user may hold.
+            pipes: 32,
+            max_descriptors: None,
+        }
+    }
+}
+
+impl Config {
+    /// The number of threads that [`Engine::start`] will use.
+    pub fn effective_workers(&self) -> usize {
+        match self.workers {
+            0 => thread::available_parallelism()
+                .map_or(1, usize::from)
+                .min(4),
+            workers => workers,
+        }
+    }
+
+    fn descriptors(&self) -> usize {
+        let own = self.pipes * 2 + self.effective_workers() * 4 + RESERVE;
+        self.max_descriptors
+            .unwrap_or_else(|| raise_open_files().saturating_sub(own))
+            .max(16)
+    }
+}
+
+/// Raises the soft limit to the hard one and returns it.
+fn raise_open_files() -> usize {
+    let limit = getrlimit(Resource::Nofile);
+    let raised = Rlimit {
+        current: limit.maximum,
+        maximum: limit.maximum,
+    };
+    let usable = match setrlimit(Resource::Nofile, raised) {
+        Ok(()) => limit.maximum,
+        Err(_) => limit.current,
+    };
+    usable.map_or(1 << 20, |limit| usize::try_from(limit).unwrap_or(1 << 20))
+}
+
+// === impl Engine ===
+
+impl Engine {
+    /// Binds all listeners on all workers and starts serving.
+    pub fn start<P: Program>(
+        config: &Config,
+        listen: &[Listen],
+        program: &Arc<P>,
+    ) -> Result<Self, StartError> {
+        let count = config.effective_workers();
+        let bound = listener::bind_all(listen, count)?;
+        let descriptors = Arc::new(Descriptors::new(config.descriptors()));
+        let mut engine = Self {
+            workers: Vec::with_capacity(count),
+            addresses: bound.addresses,
+        };
+        for (index, sockets) in bound.sockets.into_iter().enumerate() {
+            let system =
+                |operation| move |source: io::Error| StartError::System { operation, source };
+            let inbox = Inbox::new()
+                .map_err(io::Error::from)
+                .map_err(system("make an eventfd"))?;
+            let inbox = Arc::new(inbox);
+            let counters = Arc::new(Counters::default());
+            let shared = crate::worker::Shared {
+                program: Arc::clone(program),
+                inbox: Arc::clone(&inbox),
+                counters: Arc::clone(&counters),
+                descriptors: Arc::clone(&descriptors),
+            };
+            let worker = Worker::new(index, count, config, sockets, shared)
+                .map_err(system("make an epoll instance"))?;
+            let thread = thread::Builder::new()
+                .name(format!("worker-{index}"))
+                .spawn(move || worker.run())
+                .map_err(system("start a worker thread"))?;
+            engine.workers.push(Running {
+                inbox,
+                counters,
+                thread: Some(thread),
+            });
+        }
+        Ok(engine)
+    }
+
+    /// The addresses listened on, in the order given; a port of zero is resolved.
+    pub fn addresses(&self) -> &[SocketAddr] {
+        &self.addresses
+    }
+
+    /// What all workers counted so far.
+    pub fn counters(&self) -> Snapshot {
+        let counters: Vec<&Counters> = self
+            .workers
+            .iter()
+            .map(|worker| worker.counters.as_ref())
+            .collect();
+        Snapshot::of(&counters)
+    }
+
+    /// A cheap handle for the admin page, which outlives no engine but needs none.
+    pub fn counters_handle(&self) -> CountersHandle {
+        CountersHandle(
+            self.workers
+                .iter()
+                .map(|worker| Arc::clone(&worker.counters))
+                .collect(),
+        )
+    }
+
+    /// Stops accepting, lets live connections finish for at most `limit`, then
+    /// cuts the rest.
+    pub fn drain(mut self, limit: Duration) -> Drained {
+        self.send(Message::Drain);
+        let deadline = Instant::now() + limit;
+        while Instant::now() < deadline && !self.finished() {
+            // Nobody waits for this thread; a drain takes seconds to minutes.
+            thread::sleep(Duration::from_millis(20).min(limit));
+        }
+        let remaining = if self.finished() {
+            0
+        } else {
+            self.counters().live
+        };
+        self.stop();
+        Drained { remaining }
+    }
+
+    fn finished(&self) -> bool {
+        self.workers
+            .iter()
+            .all(|worker| worker.thread.as_ref().is_none_or(JoinHandle::is_finished))
+    }
+
+    fn send(&self, message: Message) {
+        for worker in &self.workers {
+            worker.inbox.send(message);
+        }
+    }
+
+    fn stop(&mut self) {
+        self.send(Message::Cut);
+        for worker in &mut self.workers {
+            if let Some(thread) = worker.thread.take() {
+                // A worker that panicked has said so on stderr.
+                let _ = thread.join();
+            }
+        }
+    }
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+/// Reads the engine's counters from anywhere.
+#[derive(Debug, Clone)]
+pub struct CountersHandle(Vec<Arc<Counters>>);
+
+impl CountersHandle {
+    /// What all workers counted so far.
+    pub fn snapshot(&self) -> Snapshot {
+        let counters: Vec<&Counters> = self.0.iter().map(AsRef::as_ref).collect();
+        Snapshot::of(&counters)
+    }
+}

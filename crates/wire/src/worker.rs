@@ -1,0 +1,487 @@
+//! One thread of the engine: its event loop and the life of its sessions.
+//!
+//! A session is taken out of the slab, worked on, and put back or ended; so only
+//! one is ever in hand, and the borrow checker sees what the eye does.
+
+use std::{
+    collections::VecDeque,
+    io,
+    net::{IpAddr, Ipv4Addr, SocketAddr},
+    os::fd::{AsFd, OwnedFd},
+    sync::Arc,
+    time::Instant,
+};
+
+use rustix::{
+    event::epoll::{Event, EventFlags},
+    net::{SendFlags, send},
+};
+
+use crate::{
+    counters::{self, Counters},
+    descriptors::Descriptors,
+    engine::Config,
+    inbox::{Inbox, Message},
+    pipes::Pipes,
+    poller::{Interest, Poller, Readiness},
+    program::{Context, End, Program, Refusal, Summary},
+    relay::{self, Drive, Tools},
+    session::{Leg, Phase, Session},
+    slab::{Side, Slab, Token},
+    wheel::{Tick, Wheel},
+};
+
+mod accept;
+mod dial;
+mod peek;
+
+/// What a worker shares with the rest of the process.
+#[derive(Debug)]
+pub(crate) struct Shared<P> {
+    pub(crate) program: Arc<P>,
+    pub(crate) inbox: Arc<Inbox>,
+    pub(crate) counters: Arc<Counters>,
+    pub(crate) descriptors: Arc<Descriptors>,
+}
+
+pub(crate) struct Worker<P: Program> {
+    index: usize,
+    config: Config,
+    shared: Shared<P>,
+    poller: Poller,
+    listeners: Vec<accept::Listener>,
+    sessions: Slab<Session<P::Session>>,
+    tools: Tools,
+    wheel: Wheel,
+    /// Sessions with more to move than one turn allows.
+    again: Vec<Token>,
+    /// Sessions whose first bytes are incomplete, oldest first: what gives way
+    /// when descriptors run out.
+    unfinished: VecDeque<Token>,
+    now: Instant,
+    turn: u64,
+    draining: bool,
+    cut: bool,
+}
+
+/// Whether a session goes on.
+#[derive(Debug)]
+enum Flow {
+    Keep,
+    Over(End),
+}
+
+/// The inbox's token; listeners count from zero.
+const INBOX: u8 = u8::MAX;
+
+/// How long a refused client may take to read why.
+const LINGER: std::time::Duration = std::time::Duration::from_secs(1);
+
+const NOWHERE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
+
+impl<P: Program> Worker<P> {
+    pub(crate) fn new(
+        index: usize,
+        workers: usize,
+        config: &Config,
+        sockets: Vec<OwnedFd>,
+        shared: Shared<P>,
+    ) -> io::Result<Self> {
+        let poller = Poller::new()?;
+        poller.add_level(shared.inbox.fd(), Token::reserved(INBOX))?;
+        let listeners = accept::Listener::register(sockets, &poller)?;
+        let pipes = Pipes::new(config.pipes.div_ceil(workers), config.pipe_capacity);
+        let now = Instant::now();
+        Ok(Self {
+            index,
+            config: config.clone(),
+            shared,
+            poller,
+            listeners,
+            sessions: Slab::new(),
+            tools: Tools::new(pipes),
+            wheel: Wheel::new(now),
+            again: Vec::new(),
+            unfinished: VecDeque::new(),
+            now,
+            turn: 0,
+            draining: false,
+            cut: false,
+        })
+    }
+
+    /// Serves until drained or cut.
+    pub(crate) fn run(mut self) {
+        let mut events = Vec::new();
+        let mut expired = Vec::new();
+        while !self.cut && !(self.draining && self.sessions.len() == 0) {
+            let timeout = match self.again.is_empty() {
+                true => self.wheel.wait(self.now),
+                false => Some(std::time::Duration::ZERO),
+            };
+            if let Err(error) = self.poller.wait(&mut events, timeout) {
+                // Only a bug makes epoll fail; a worker that spins helps nobody.
+                tracing::error!(worker = self.index, %error, "epoll failed, worker stops");
+                break;
+            }
+            self.now = Instant::now();
+            self.turn += 1;
+            self.handle(&events);
+            self.take_turns();
+            self.wheel.expired(self.now, &mut expired);
+            for token in expired.drain(..) {
+                self.deadline(Token::from_raw(token));
+            }
+        }
+        self.cut_all();
+    }
+
+    fn handle(&mut self, events: &[Event]) {
+        for event in events {
+            let readiness = Readiness::from(event);
+            match readiness.token.as_reserved() {
+                Some(number) if number == usize::from(INBOX) => self.read_inbox(),
+                Some(listener) => self.accept(listener),
+                None => self.session_event(readiness),
+            }
+        }
+    }
+
+    fn take_turns(&mut self) {
+        for token in std::mem::take(&mut self.again) {
+            if let Some(mut session) = self.sessions.take(token) {
+                session.queued = false;
+                let flow = self.drive(token, &mut session);
+                self.settle(token, session, flow);
+            }
+        }
+    }
+
+    fn read_inbox(&mut self) {
+        for message in self.shared.inbox.take() {
+            match message {
+                Message::Wake(token) => self.wake(Token::from_raw(token)),
+                Message::Drain => self.stop_accepting(),
+                Message::Cut => self.cut = true,
+            }
+        }
+    }
+
+    fn session_event(&mut self, Readiness { token, flags }: Readiness) {
+        let side = token.side();
+        let token = token.with_side(Side::Client);
+        let Some(mut session) = self.sessions.take(token) else {
+            return;
+        };
+        note_readiness(session.leg(side), flags);
+        let flow = match session.phase {
+            Phase::Peek => self.read_hello(token, &mut session),
+            Phase::Dial if side == Side::Server => self.dialled(token, &mut session, flags),
+            Phase::Linger => self.linger_on(&mut session),
+            Phase::Wait | Phase::Dial | Phase::Shake | Phase::Relay => {
+                self.drive(token, &mut session)
+            }
+        };
+        self.settle(token, session, flow);
+    }
+
+    /// Moves bytes, then tells epoll what the session waits for.
+    fn drive(&mut self, token: Token, session: &mut Session<P::Session>) -> Flow {
+        let before = (session.client.received, session.server.received);
+        let was = session.phase;
+        let driven = loop {
+            match relay::drive(session, &mut self.tools) {
+                Drive::ServerReady => {
+                    if let Err(flow) = self.server_ready(token, session) {
+                        return flow;
+                    }
+                }
+                other => break other,
+            }
+        };
+        self.count(session, before);
+        if was != Phase::Relay && session.phase == Phase::Relay {
+            session.deadline = Tick::NEVER;
+            counters::add(&self.shared.counters.established, 1);
+        }
+        match driven {
+            Drive::Done => return self.conclude(session),
+            Drive::Again if !session.queued => {
+                session.queued = true;
+                self.again.push(token);
+            }
+            Drive::Again | Drive::Idle | Drive::ServerReady => {}
+        }
+        self.watch(token, session)
+    }
+
+    fn conclude(&mut self, session: &mut Session<P::Session>) -> Flow {
+        match session.end.take() {
+            Some(end) if session.phase != Phase::Relay => self.linger(session, &[], *end),
+            Some(end) => Flow::Over(*end),
+            None => Flow::Over(End::Closed),
+        }
+    }
+
+    /// Adds what was moved to the counters, the engine's and the program's.
+    fn count(&mut self, session: &Session<P::Session>, before: (u64, u64)) {
+        let to_server = session.client.received - before.0;
+        let to_client = session.server.received - before.1;
+        if to_server | to_client == 0 {
+            return;
+        }
+        let counters = &self.shared.counters;
+        counters::add(&counters.to_server, to_server);
+        counters::add(&counters.to_client, to_client);
+        counters::add(&counters.spliced, std::mem::take(&mut self.tools.spliced));
+        self.shared
+            .program
+            .moved(&session.program, to_server, to_client);
+    }
+
+    /// Brings epoll's interest in line with what the session wants.
+    fn watch(&mut self, token: Token, session: &mut Session<P::Session>) -> Flow {
+        for side in [Side::Client, Side::Server] {
+            if side == Side::Server && !session.connected() {
+                continue;
+            }
+            let read = session.wants(side);
+            let leg = session.leg(side);
+            let write = !leg.clear();
+            let Some(fd) = &leg.fd else { continue };
+            let token = token.with_side(side);
+            let changed = match leg.interest {
+                None if read || write => {
+                    leg.interest = Some(Interest { read, write });
+                    self.poller.add(fd, token, Interest { read, write })
+                }
+                None => Ok(()),
+                Some(now) => {
+                    // After the end of a stream epoll has nothing more to tell,
+                    // and interest in writing costs nothing once taken.
+                    let wanted = Interest {
+                        read: read || leg.eof && now.read,
+                        write: write || now.write,
+                    };
+                    if wanted == now {
+                        continue;
+                    }
+                    leg.interest = Some(wanted);
+                    self.poller.set(fd, token, wanted)
+                }
+            };
+            if let Err(error) = changed {
+                return Flow::Over(End::ClientFailed(io::Error::from(error).kind()));
+            }
+        }
+        Flow::Keep
+    }
+
+    /// Tells the client why it is refused, and waits for it to read that: a socket
+    /// closed over unread bytes would be reset, and the reply with it.
+    fn linger(&mut self, session: &mut Session<P::Session>, reply: &[u8], end: End) -> Flow {
+        if let Some(fd) = session.server.fd.take() {
+            drop(fd);
+            self.shared.descriptors.close(1);
+        }
+        session.server = Leg::default();
+        session.client.held = Vec::new();
+        session.client.write(reply);
+        let Some(fd) = &session.client.fd else {
+            return Flow::Over(end);
+        };
+        if session.client.broken || session.client.eof && session.client.clear() {
+            return Flow::Over(end);
+        }
+        if session.client.out.is_empty()
+            && rustix::net::shutdown(fd, rustix::net::Shutdown::Write).is_err()
+        {
+            return Flow::Over(end);
+        }
+        session.phase = Phase::Linger;
+        session.end = Some(Box::new(end));
+        session.deadline = self.wheel.tick(self.now + LINGER);
+        Flow::Keep
+    }
+
+    /// Answers a refusal by the program.
+    fn refuse(&mut self, session: &mut Session<P::Session>, refusal: &Refusal) -> Flow {
+        let end = End::Refused(refusal.reason);
+        if refusal.reply.is_empty() {
+            Flow::Over(end)
+        } else {
+            self.linger(session, &refusal.reply, end)
+        }
+    }
+
+    /// Reads and forgets what a refused client still sends.
+    fn linger_on(&mut self, session: &mut Session<P::Session>) -> Flow {
+        let end = |session: &mut Session<P::Session>| {
+            Flow::Over(session.end.take().map_or(End::Closed, |end| *end))
+        };
+        if !session.client.out.is_empty() {
+            session.client.flush(&mut self.tools.pipes);
+            let done = session.client.clear();
+            if done && let Some(fd) = &session.client.fd {
+                let _ = rustix::net::shutdown(fd, rustix::net::Shutdown::Write);
+            }
+        }
+        while session.client.readable {
+            let read = relay::read(&mut session.client, &mut self.tools.buffer);
+            if read.is_err() || session.client.eof {
+                return end(session);
+            }
+        }
+        Flow::Keep
+    }
+
+    /// The time of a session (or of an earlier one in its place) has come.
+    fn deadline(&mut self, token: Token) {
+        if token.as_reserved().is_some() {
+            self.resume_accepting();
+            return;
+        }
+        let Some(mut session) = self.sessions.take(token) else {
+            return;
+        };
+        let due = session.deadline;
+        let flow = if due == Tick::NEVER {
+            self.keep_alive(&mut session);
+            Flow::Keep
+        } else if due > self.wheel.tick(self.now) {
+            self.wheel.insert(due, token.raw());
+            Flow::Keep
+        } else {
+            match session.phase {
+                Phase::Peek => Flow::Over(End::HelloTimeout),
+                Phase::Dial => self.dial_timeout(token, &mut session),
+                Phase::Wait | Phase::Shake => self.linger(&mut session, &[], End::HandshakeTimeout),
+                Phase::Linger => Flow::Over(session.end.take().map_or(End::Closed, |end| *end)),
+                Phase::Relay => Flow::Keep,
+            }
+        };
+        self.settle(token, session, flow);
+    }
+
+    /// A connection that lives past its first deadline is worth four calls; the
+    /// client's socket inherited the same from its listener.
+    fn keep_alive(&mut self, session: &mut Session<P::Session>) {
+        if session.phase == Phase::Relay
+            && !session.kept_alive
+            && let Some(fd) = &session.server.fd
+        {
+            session.kept_alive = true;
+            // Without it a dead server is found by the next write only.
+            let _ = crate::listener::keep_alive(fd);
+        }
+    }
+
+    /// Sets when [`Worker::deadline`] looks at the session.
+    fn set_deadline(
+        &mut self,
+        token: Token,
+        session: &mut Session<P::Session>,
+        after: std::time::Duration,
+    ) {
+        let tick = self.wheel.tick(self.now + after);
+        session.deadline = tick;
+        self.wheel.insert(tick, token.raw());
+    }
+
+    fn settle(&mut self, token: Token, session: Box<Session<P::Session>>, flow: Flow) {
+        match flow {
+            Flow::Keep => {
+                if session.phase == Phase::Linger {
+                    self.wheel.insert(session.deadline, token.raw());
+                }
+                let mut session = session;
+                let watched = match session.phase {
+                    Phase::Linger => self.watch(token, &mut session),
+                    _ => Flow::Keep,
+                };
+                match watched {
+                    Flow::Keep => self.sessions.put(token, session),
+                    Flow::Over(end) => self.end(token, *session, end),
+                }
+            }
+            Flow::Over(end) => self.end(token, *session, end),
+        }
+    }
+
+    /// Closes a session and lets the program know.
+    fn end(&mut self, token: Token, mut session: Session<P::Session>, end: End) {
+        let mut closed = 0;
+        for side in [Side::Client, Side::Server] {
+            let leg = session.leg(side);
+            if let Some(pipe) = leg.pipe.take() {
+                self.tools.pipes.put(pipe);
+            }
+            closed += usize::from(leg.fd.take().is_some());
+        }
+        self.shared.descriptors.close(closed);
+        self.sessions.release(token);
+        counters::add(&self.shared.counters.closed, 1);
+        let summary = Summary {
+            peer: session.peer,
+            to_server: session.client.received,
+            to_client: session.server.received,
+            lasted: self.now.saturating_duration_since(session.started),
+            end,
+        };
+        let cx = context(
+            self.now,
+            self.index,
+            &self.shared.inbox,
+            session.listener,
+            None,
+            token,
+        );
+        self.shared.program.finished(&cx, session.program, &summary);
+        self.resume_accepting();
+    }
+
+    fn cut_all(&mut self) {
+        self.listeners.clear();
+        for token in self.sessions.tokens() {
+            if let Some(session) = self.sessions.take(token) {
+                self.end(token, *session, End::Cut);
+            }
+        }
+    }
+}
+
+/// The circumstances of a call to the program.
+fn context<'a>(
+    now: Instant,
+    worker: usize,
+    inbox: &'a Arc<Inbox>,
+    listener: u8,
+    client: Option<&'a OwnedFd>,
+    token: Token,
+) -> Context<'a> {
+    Context {
+        now,
+        worker,
+        listener: usize::from(listener),
+        client: client.map(AsFd::as_fd),
+        inbox,
+        session: token.raw(),
+    }
+}
+
+/// Notes what epoll said about a socket.
+fn note_readiness(leg: &mut Leg, flags: EventFlags) {
+    let odd = flags.intersects(EventFlags::ERR | EventFlags::PRI);
+    let ended = flags.intersects(EventFlags::RDHUP | EventFlags::HUP);
+    leg.odd |= odd;
+    leg.ended |= ended;
+    leg.readable |= odd || ended || flags.contains(EventFlags::IN);
+    leg.writable |= flags.intersects(EventFlags::OUT | EventFlags::ERR | EventFlags::HUP);
+}
+
+/// Says why on a socket that never became a session.
+fn say(fd: &OwnedFd, reply: &[u8]) {
+    if !reply.is_empty() {
+        let _ = send(fd, reply, SendFlags::NOSIGNAL);
+    }
+}

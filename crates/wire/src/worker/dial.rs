@@ -1,0 +1,229 @@
+//! Connecting to the server: address after address, until one answers.
+
+use std::{io, net::SocketAddr, os::fd::OwnedFd};
+
+use rustix::{
+    event::epoll::EventFlags,
+    io::Errno,
+    net::{AddressFamily, SocketFlags, SocketType, connect, ipproto, socket_with, sockopt},
+};
+
+use super::{Flow, Interest, Leg, Phase, Program, Session, Side, Token, Worker, context, counters};
+use crate::{
+    program::{DialFailure, Next},
+    relay,
+};
+
+impl<P: Program> Worker<P> {
+    /// Asks the program for an address until one can be tried.
+    pub(super) fn dial(
+        &mut self,
+        token: Token,
+        session: &mut Session<P::Session>,
+        mut failure: Option<DialFailure>,
+    ) -> Flow {
+        loop {
+            if failure.is_some() {
+                counters::add(&self.shared.counters.dial_failures, 1);
+            }
+            let cx = context(
+                self.now,
+                self.index,
+                &self.shared.inbox,
+                session.listener,
+                session.client.fd.as_ref(),
+                token,
+            );
+            match self
+                .shared
+                .program
+                .dial(&cx, &mut session.program, failure.as_ref())
+            {
+                Next::GiveUp(refusal) => return self.refuse(session, &refusal),
+                Next::Wait => {
+                    session.phase = Phase::Wait;
+                    self.set_deadline(token, session, self.config.handshake_timeout);
+                    return self.watch(token, session);
+                }
+                Next::Connect(address) => match self.start_connect(token, session, address) {
+                    Ok(()) => return self.watch(token, session),
+                    Err(error) => failure = Some(DialFailure { address, error }),
+                },
+            }
+        }
+    }
+
+    fn start_connect(
+        &mut self,
+        token: Token,
+        session: &mut Session<P::Session>,
+        address: SocketAddr,
+    ) -> io::Result<()> {
+        let fd = self.server_socket(address)?;
+        let connecting = sockopt::set_tcp_nodelay(&fd, true)
+            .and_then(|()| match connect(&fd, &address) {
+                Err(Errno::INPROGRESS) => Ok(()),
+                other => other,
+            })
+            .and_then(|()| {
+                self.poller
+                    .add(&fd, token.with_side(Side::Server), Interest::BOTH)
+            });
+        if let Err(error) = connecting {
+            self.shared.descriptors.close(1);
+            return Err(error.into());
+        }
+        session.server.fd = Some(fd);
+        session.server.interest = Some(Interest::BOTH);
+        session.address = address;
+        session.phase = Phase::Dial;
+        self.set_deadline(token, session, self.config.connect_timeout);
+        Ok(())
+    }
+
+    /// A socket, if need be at the cost of a client that has said nothing yet.
+    fn server_socket(&mut self, address: SocketAddr) -> io::Result<OwnedFd> {
+        let family = if address.is_ipv4() {
+            AddressFamily::INET
+        } else {
+            AddressFamily::INET6
+        };
+        let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+        let mut error = Errno::MFILE;
+        for _ in 0..2 {
+            if self.shared.descriptors.try_open() {
+                match socket_with(family, SocketType::STREAM, flags, Some(ipproto::TCP)) {
+                    Ok(fd) => return Ok(fd),
+                    Err(reason) => error = reason,
+                }
+                self.shared.descriptors.close(1);
+            }
+            if !matches!(error, Errno::MFILE | Errno::NFILE) || !self.evict() {
+                break;
+            }
+        }
+        Err(error.into())
+    }
+
+    /// Epoll said something about the socket being connected.
+    pub(super) fn dialled(
+        &mut self,
+        token: Token,
+        session: &mut Session<P::Session>,
+        flags: EventFlags,
+    ) -> Flow {
+        if flags.intersects(EventFlags::ERR | EventFlags::HUP) {
+            let error = session.server.fd.as_ref().map(sockopt::socket_error);
+            let error = match error {
+                Some(Ok(Err(error)) | Err(error)) => error,
+                _ => Errno::CONNREFUSED,
+            };
+            return self.dial_failed(token, session, error.into());
+        }
+        if !flags.contains(EventFlags::OUT) {
+            return Flow::Keep;
+        }
+        session.phase = Phase::Shake;
+        session.server.writable = true;
+        let cx = context(
+            self.now,
+            self.index,
+            &self.shared.inbox,
+            session.listener,
+            session.client.fd.as_ref(),
+            token,
+        );
+        self.shared.program.connected(&cx, &mut session.program);
+        if session.server.transform.is_some() {
+            // The entry set for connecting finds this later one.
+            session.deadline = self.wheel.tick(self.now + self.config.handshake_timeout);
+            session.server.flush(&mut self.tools.pipes);
+            let tools = &mut self.tools;
+            tools.plain.clear();
+            let hello = relay::open(
+                &mut session.server,
+                &mut [],
+                &mut tools.plain,
+                &mut tools.wire,
+                Side::Server,
+            );
+            if let Err(end) = hello {
+                return self.linger(session, &[], end);
+            }
+        } else if session.client.transform.is_some() || session.later {
+            session.deadline = self.wheel.tick(self.now + self.config.handshake_timeout);
+        }
+        self.drive(token, session)
+    }
+
+    pub(super) fn dial_timeout(&mut self, token: Token, session: &mut Session<P::Session>) -> Flow {
+        self.dial_failed(token, session, io::ErrorKind::TimedOut.into())
+    }
+
+    fn dial_failed(
+        &mut self,
+        token: Token,
+        session: &mut Session<P::Session>,
+        error: io::Error,
+    ) -> Flow {
+        // The header and the transform have not been used and serve the next.
+        let old = std::mem::take(&mut session.server);
+        session.server = Leg {
+            out: old.out,
+            transform: old.transform,
+            ..Leg::default()
+        };
+        drop(old.fd);
+        self.shared.descriptors.close(1);
+        let failure = DialFailure {
+            address: session.address,
+            error,
+        };
+        self.dial(token, session, Some(failure))
+    }
+
+    /// Another thread says that there may be an address now.
+    pub(super) fn wake(&mut self, token: Token) {
+        let Some(mut session) = self.sessions.take(token) else {
+            return;
+        };
+        let flow = match session.phase {
+            Phase::Wait => self.dial(token, &mut session, None),
+            Phase::Peek | Phase::Dial | Phase::Shake | Phase::Relay | Phase::Linger => Flow::Keep,
+        };
+        self.settle(token, session, flow);
+    }
+
+    /// The server's handshake is done; the program builds the client's side.
+    pub(super) fn server_ready(
+        &mut self,
+        token: Token,
+        session: &mut Session<P::Session>,
+    ) -> Result<(), Flow> {
+        let Some(server) = session.server.transform.take() else {
+            return Ok(());
+        };
+        let cx = context(
+            self.now,
+            self.index,
+            &self.shared.inbox,
+            session.listener,
+            session.client.fd.as_ref(),
+            token,
+        );
+        let made = self
+            .shared
+            .program
+            .server_ready(&cx, &mut session.program, server.as_ref());
+        session.server.transform = Some(server);
+        session.later = false;
+        match made {
+            Ok(transform) => {
+                session.client.transform = Some(transform);
+                self.feed_client(session)
+                    .map_err(|end| self.linger(session, &[], end))
+            }
+            Err(refusal) => Err(self.refuse(session, &refusal)),
+        }
+    }
+}
