@@ -7,11 +7,16 @@
 //! [`crds`], which adds the rules in [`rules`] and makes the schema small enough for `kubectl apply`.
 
 pub mod conditions;
+pub mod crds;
 pub mod datastore;
 pub mod duration;
+mod embedded;
 pub mod foreign;
 pub mod hostnames;
 pub mod metadata;
+pub mod reserved;
+pub mod rules;
+pub mod schema_path;
 pub mod tenant_control_plane;
 
 pub use datastore::{DataStore, DataStoreSpec, DataStoreStatus};

@@ -30,6 +30,7 @@ pub struct ManagedEtcd {
     pub empty_dir: Option<ManagedEmptyDir>,
     /// CPU and memory of each member.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<crate::embedded::Embedded<ResourceRequirements>>")]
     pub resources: Option<ResourceRequirements>,
     /// Image of etcd, with tag. Without it, the one that belongs to the operator.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -49,9 +50,11 @@ pub struct ManagedEtcd {
     pub node_selector: BTreeMap<String, String>,
     /// Node taints that members tolerate.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(with = "Vec<crate::embedded::Embedded<Toleration>>")]
     pub tolerations: Vec<Toleration>,
     /// Node and pod affinity of members. Without it, members prefer different nodes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<crate::embedded::Embedded<Affinity>>")]
     pub affinity: Option<Affinity>,
     /// `PriorityClass` of members.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -87,6 +90,7 @@ impl Default for ManagedEtcd {
 pub struct ManagedStorage {
     /// Size of each volume.
     #[serde(default = "default_size")]
+    #[schemars(with = "crate::embedded::Embedded<Quantity>")]
     pub size: Quantity,
     /// Storage class of the volumes; the cluster's default without it. It can't be changed later.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -109,6 +113,7 @@ impl Default for ManagedStorage {
 pub struct ManagedEmptyDir {
     /// How large the directory may grow before the pod is evicted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<crate::embedded::Embedded<Quantity>>")]
     pub size_limit: Option<Quantity>,
     /// Keep it in memory rather than on disk. It counts as the pod's memory.
     #[serde(default)]

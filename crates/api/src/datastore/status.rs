@@ -16,6 +16,7 @@ pub struct DataStoreStatus {
     pub ready: bool,
     /// State of the datastore, step by step.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(with = "Vec<crate::embedded::Embedded<Condition>>")]
     pub conditions: Vec<Condition>,
     /// Tenants that use it, as `namespace/name`. It isn't removed while there are any.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -77,6 +77,7 @@ pub struct KonnectivityServer {
     pub image: String,
     /// CPU and memory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<crate::embedded::Embedded<ResourceRequirements>>")]
     pub resources: Option<ResourceRequirements>,
     /// Arguments to add.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -84,6 +85,7 @@ pub struct KonnectivityServer {
     pub extra_args: Vec<String>,
     /// Security context of the container.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<crate::embedded::Embedded<SecurityContext>>")]
     pub security_context: Option<SecurityContext>,
 }
 
@@ -114,6 +116,7 @@ pub struct KonnectivityAgent {
     pub version: Option<String>,
     /// Node taints that the agents tolerate. Without it, `CriticalAddonsOnly`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<Vec<crate::embedded::Embedded<Toleration>>>")]
     pub tolerations: Option<Vec<Toleration>>,
     /// Arguments to add, or to use instead of Steward's own where they name the same flag.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -131,6 +134,7 @@ pub struct KonnectivityAgent {
     pub replicas: Option<i32>,
     /// CPU and memory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<crate::embedded::Embedded<ResourceRequirements>>")]
     pub resources: Option<ResourceRequirements>,
 }
 
@@ -179,6 +183,7 @@ pub struct TcpProxy {
     pub image: Option<String>,
     /// CPU and memory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<crate::embedded::Embedded<ResourceRequirements>>")]
     pub resources: Option<ResourceRequirements>,
     /// Addresses of names, for nodes whose name server doesn't know the tenant's hostname.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -278,6 +283,7 @@ pub struct TalosBootstrap {
     pub port: Option<i32>,
     /// CPU and memory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<crate::embedded::Embedded<ResourceRequirements>>")]
     pub resources: Option<ResourceRequirements>,
     /// Names and addresses to add to the certificate.
     #[serde(default, rename = "certSANs", skip_serializing_if = "Vec::is_empty")]

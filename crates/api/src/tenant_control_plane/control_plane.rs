@@ -57,17 +57,21 @@ pub struct DeploymentSpec {
     pub runtime_class_name: Option<String>,
     /// Node taints that the pods tolerate.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(with = "Vec<crate::embedded::Embedded<Toleration>>")]
     pub tolerations: Vec<Toleration>,
     /// Node and pod affinity of the pods.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<crate::embedded::Embedded<Affinity>>")]
     pub affinity: Option<Affinity>,
     /// How the pods are spread over nodes and zones. A constraint without `labelSelector` counts the
     /// pods of this tenant. Without any, the pods are spread over nodes where possible.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(with = "Vec<crate::embedded::Embedded<TopologySpreadConstraint>>")]
     pub topology_spread_constraints: Vec<TopologySpreadConstraint>,
     /// How pods are replaced. Without it, new pods are all started before old ones stop
     /// (`RollingUpdate` with maxUnavailable 0 and maxSurge 100%).
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<crate::embedded::Embedded<DeploymentStrategy>>")]
     pub strategy: Option<DeploymentStrategy>,
     /// CPU and memory of each container.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -86,15 +90,18 @@ pub struct DeploymentSpec {
     /// Steward's own containers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16))]
+    #[schemars(with = "Vec<crate::embedded::Embedded<Container>>")]
     pub additional_init_containers: Vec<Container>,
     /// Containers to add to the pods. Their names must differ from Steward's own containers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16))]
+    #[schemars(with = "Vec<crate::embedded::Embedded<Container>>")]
     pub additional_containers: Vec<Container>,
     /// Volumes to add to the pods, for additional containers and mounts. Their names must differ
     /// from Steward's own volumes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 32))]
+    #[schemars(with = "Vec<crate::embedded::Embedded<Volume>>")]
     pub additional_volumes: Vec<Volume>,
     /// Mounts to add to Steward's own containers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -113,6 +120,7 @@ pub struct DeploymentSpec {
     /// Security context of the pods. Without it, one that the `restricted` Pod Security Standard
     /// accepts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<crate::embedded::Embedded<PodSecurityContext>>")]
     pub pod_security_context: Option<PodSecurityContext>,
     /// Security contexts of Steward's own containers. Without them, ones that the `restricted` Pod
     /// Security Standard accepts.
@@ -192,15 +200,19 @@ impl Default for RegistrySettings {
 pub struct ComponentResources {
     /// Of kube-apiserver.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<crate::embedded::Embedded<ResourceRequirements>>")]
     pub api_server: Option<ResourceRequirements>,
     /// Of kube-controller-manager.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<crate::embedded::Embedded<ResourceRequirements>>")]
     pub controller_manager: Option<ResourceRequirements>,
     /// Of kube-scheduler.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<crate::embedded::Embedded<ResourceRequirements>>")]
     pub scheduler: Option<ResourceRequirements>,
     /// Of kine, which is there only with a datastore other than etcd.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<crate::embedded::Embedded<ResourceRequirements>>")]
     pub kine: Option<ResourceRequirements>,
 }
 
@@ -233,14 +245,17 @@ pub struct AdditionalVolumeMounts {
     /// To kube-apiserver.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 32))]
+    #[schemars(with = "Vec<crate::embedded::Embedded<VolumeMount>>")]
     pub api_server: Vec<VolumeMount>,
     /// To kube-controller-manager.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 32))]
+    #[schemars(with = "Vec<crate::embedded::Embedded<VolumeMount>>")]
     pub controller_manager: Vec<VolumeMount>,
     /// To kube-scheduler.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 32))]
+    #[schemars(with = "Vec<crate::embedded::Embedded<VolumeMount>>")]
     pub scheduler: Vec<VolumeMount>,
 }
 
@@ -250,12 +265,15 @@ pub struct AdditionalVolumeMounts {
 pub struct ContainerSecurityContexts {
     /// Of kube-apiserver.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<crate::embedded::Embedded<SecurityContext>>")]
     pub api_server: Option<SecurityContext>,
     /// Of kube-controller-manager.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<crate::embedded::Embedded<SecurityContext>>")]
     pub controller_manager: Option<SecurityContext>,
     /// Of kube-scheduler.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<crate::embedded::Embedded<SecurityContext>>")]
     pub scheduler: Option<SecurityContext>,
 }
 

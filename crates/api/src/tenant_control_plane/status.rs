@@ -14,6 +14,7 @@ pub struct TenantControlPlaneStatus {
     pub observed_generation: Option<i64>,
     /// State of the tenant, step by step. `Available` is what to wait for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(with = "Vec<crate::embedded::Embedded<Condition>>")]
     pub conditions: Vec<Condition>,
     /// Where clients and nodes reach the API server, as `host:port`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -329,6 +330,7 @@ pub struct ServiceResourceStatus {
     pub port: Option<i32>,
     /// What the load balancer gave.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<crate::embedded::Embedded<LoadBalancerStatus>>")]
     pub load_balancer: Option<LoadBalancerStatus>,
 }
 
@@ -344,6 +346,7 @@ pub struct IngressResourceStatus {
     pub namespace: Option<String>,
     /// What its load balancer gave.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<crate::embedded::Embedded<LoadBalancerStatus>>")]
     pub load_balancer: Option<LoadBalancerStatus>,
 }
 
@@ -382,6 +385,7 @@ pub struct RouteParentStatus {
     pub controller_name: Option<String>,
     /// Conditions of the route at this parent.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(with = "Vec<crate::embedded::Embedded<Condition>>")]
     pub conditions: Vec<Condition>,
 }
 

@@ -1,0 +1,118 @@
+//! What is refused at `kubectl apply`, as data: where, when, and the sentence the user reads.
+//!
+//! Each message names the field, what is wrong and what to write instead. Rules need nothing but
+//! the object itself; what depends on other objects is a condition, found by `steward-plan`.
+//! [`policies`] holds the few that need metadata, which CRD rules can't see.
+
+mod addons;
+mod datastore;
+mod exposure;
+mod expressions;
+mod kubernetes;
+mod network;
+mod pods;
+pub mod policies;
+mod tenant;
+
+use serde_json::{Value, json};
+
+pub use kubernetes::{NEWEST_MINOR, OLDEST_MINOR};
+
+/// One rule of a CRD.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rule {
+    /// Path of the schema that carries it, as `spec.networkProfile` or `spec.list[]`.
+    pub at: &'static str,
+    /// Field below `at` that the error points to, as `.port`.
+    pub field: Option<&'static str>,
+    /// Common Expression Language; true means accepted.
+    pub expression: String,
+    /// The sentence.
+    pub message: String,
+    /// Kind of error.
+    pub reason: Reason,
+}
+
+/// Kinds of errors that the API server tells apart.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Reason {
+    /// The value is wrong.
+    #[default]
+    FieldValueInvalid,
+    /// It may not be set, or not now.
+    FieldValueForbidden,
+    /// It is missing.
+    FieldValueRequired,
+    /// It is there twice.
+    FieldValueDuplicate,
+}
+
+/// Every rule of `TenantControlPlane`.
+pub fn tenant() -> Vec<Rule> {
+    [
+        tenant::rules(),
+        kubernetes::rules(),
+        network::rules(),
+        exposure::rules(),
+        pods::rules(),
+        addons::rules(),
+    ]
+    .concat()
+}
+
+/// Every rule of `DataStore`.
+pub fn data_store() -> Vec<Rule> {
+    datastore::rules()
+}
+
+impl Rule {
+    fn new(at: &'static str, expression: impl Into<String>, message: impl Into<String>) -> Self {
+        Self {
+            at,
+            field: None,
+            expression: expression.into(),
+            message: message.into(),
+            reason: Reason::default(),
+        }
+    }
+
+    fn field(self, field: &'static str) -> Self {
+        Self {
+            field: Some(field),
+            ..self
+        }
+    }
+
+    fn forbidden(self) -> Self {
+        Self {
+            reason: Reason::FieldValueForbidden,
+            ..self
+        }
+    }
+
+    fn required(self) -> Self {
+        Self {
+            reason: Reason::FieldValueRequired,
+            ..self
+        }
+    }
+
+    fn duplicate(self) -> Self {
+        Self {
+            reason: Reason::FieldValueDuplicate,
+            ..self
+        }
+    }
+
+    pub(crate) fn to_json(&self) -> Value {
+        let mut json = json!({
+            "rule": self.expression,
+            "message": self.message,
+            "reason": format!("{:?}", self.reason),
+        });
+        if let Some(field) = self.field {
+            json["fieldPath"] = field.into();
+        }
+        json
+    }
+}

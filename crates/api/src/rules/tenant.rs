@@ -1,0 +1,137 @@
+//! Rules of the tenant as a whole: its name, its datastore, its certificates.
+
+use super::Rule;
+use super::expressions::{unchanged, unique};
+
+pub(super) fn rules() -> Vec<Rule> {
+    [names(), datastore(), certificates()].concat()
+}
+
+fn names() -> Vec<Rule> {
+    vec![
+        Rule::new(
+            "",
+            "self.metadata.name.size() <= 63 && \
+             self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",
+            "metadata.name: the provided name is invalid, because the tenant's Service has the same \
+             name; write at most 63 lower-case letters, digits and '-', starting with a letter and \
+             ending with a letter or digit",
+        ),
+        Rule::new(
+            "",
+            "!self.metadata.name.endsWith('-konnectivity') && \
+             !self.metadata.name.endsWith('-trustd')",
+            "metadata.name: names that end in -konnectivity or -trustd are those of another tenant's \
+             routes; choose a name with another ending",
+        ),
+        Rule::new(
+            "",
+            "!has(self.spec.certificates) || !has(self.spec.certificates.caSecretName) || \
+             self.spec.certificates.caSecretName != self.metadata.name + '-ca'",
+            "spec.certificates.caSecretName: <name>-ca is the Secret that Steward writes itself; put \
+             your CA in a Secret of another name",
+        )
+        .field(".spec.certificates.caSecretName"),
+        Rule::new(
+            "",
+            "!has(self.spec.certificates) || !has(self.spec.certificates.frontProxyCaSecretName) || \
+             self.spec.certificates.frontProxyCaSecretName != \
+             self.metadata.name + '-front-proxy-ca-certificate'",
+            "spec.certificates.frontProxyCaSecretName: <name>-front-proxy-ca-certificate is the \
+             Secret that Steward writes itself; put your CA in a Secret of another name",
+        )
+        .field(".spec.certificates.frontProxyCaSecretName"),
+    ]
+}
+
+fn datastore() -> Vec<Rule> {
+    vec![
+        Rule::new(
+            "spec",
+            "!has(oldSelf.dataStore) || has(self.dataStore)",
+            "dataStore: unsetting the dataStore is not supported; keep it, or name the DataStore to \
+             move to",
+        )
+        .field(".dataStore")
+        .required(),
+        Rule::new(
+            "spec",
+            unchanged("dataStoreSchema"),
+            "dataStoreSchema: changing the dataStoreSchema is not supported, because the data would \
+             stay under the old name; keep the value the tenant was created with",
+        )
+        .field(".dataStoreSchema")
+        .forbidden(),
+        Rule::new(
+            "spec",
+            unchanged("dataStoreUsername"),
+            "dataStoreUsername: changing the dataStoreUsername is not supported; keep the value the \
+             tenant was created with",
+        )
+        .field(".dataStoreUsername")
+        .forbidden(),
+        Rule::new(
+            "spec",
+            unique("dataStoreOverrides", "x.resource"),
+            "dataStoreOverrides: duplicate resource override; name each resource once",
+        )
+        .field(".dataStoreOverrides")
+        .duplicate(),
+        Rule::new(
+            "spec.dataStoreOverrides[]",
+            "self.resource.matches('^[a-z0-9.-]*/[a-z0-9]+$')",
+            "dataStoreOverrides[].resource: not a group and a resource; write /events for a core \
+             resource or apps/deployments for one of a group",
+        )
+        .field(".resource"),
+    ]
+}
+
+fn certificates() -> Vec<Rule> {
+    const AT: &str = "spec.certificates";
+    vec![
+        Rule::new(
+            "spec",
+            "(has(self.certificates) && has(self.certificates.caSecretName) ? \
+             self.certificates.caSecretName : '') == (has(oldSelf.certificates) && \
+             has(oldSelf.certificates.caSecretName) ? oldSelf.certificates.caSecretName : '')",
+            "certificates.caSecretName: can't be changed, because every node and client trusts the \
+             CA; keep the value the tenant was created with",
+        )
+        .field(".certificates.caSecretName")
+        .forbidden(),
+        Rule::new(
+            "spec",
+            "(has(self.certificates) && has(self.certificates.frontProxyCaSecretName) ? \
+             self.certificates.frontProxyCaSecretName : '') == (has(oldSelf.certificates) && \
+             has(oldSelf.certificates.frontProxyCaSecretName) ? \
+             oldSelf.certificates.frontProxyCaSecretName : '')",
+            "certificates.frontProxyCaSecretName: can't be changed; keep the value the tenant was \
+             created with",
+        )
+        .field(".certificates.frontProxyCaSecretName")
+        .forbidden(),
+        Rule::new(
+            AT,
+            "!has(self.validity) || duration(self.validity) >= duration('10m')",
+            "certificates.validity: too short to be renewed in time; write at least 10m",
+        )
+        .field(".validity"),
+        Rule::new(
+            AT,
+            "!has(self.caValidity) || duration(self.caValidity) >= \
+             duration(has(self.validity) ? self.validity : '8760h')",
+            "certificates.caValidity: a CA must outlive what it signs; write at least the value of \
+             validity (8760h without one)",
+        )
+        .field(".caValidity"),
+        Rule::new(
+            AT,
+            "!has(self.renewBefore) || (duration(self.renewBefore) > duration('0s') && \
+             duration(self.renewBefore) < duration(has(self.validity) ? self.validity : '8760h'))",
+            "certificates.renewBefore: must be longer than 0s and shorter than validity (8760h \
+             without one)",
+        )
+        .field(".renewBefore"),
+    ]
+}
