@@ -1,0 +1,23 @@
+//! Names into addresses. A trait, so that tests can have names of their own.
+
+use std::{
+    io,
+    net::{SocketAddr, ToSocketAddrs},
+};
+
+/// Something that knows names. May block.
+pub trait Resolve: Send {
+    /// All addresses of `name`, best first.
+    fn resolve(&self, name: &str, port: u16) -> io::Result<Vec<SocketAddr>>;
+}
+
+/// What the node itself believes: `/etc/hosts`, then the servers in `/etc/resolv.conf`. Both are
+/// read anew each time, so a change of them is seen.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct System;
+
+impl Resolve for System {
+    fn resolve(&self, name: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
+        Ok((name, port).to_socket_addrs()?.collect())
+    }
+}
