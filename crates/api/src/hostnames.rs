@@ -36,7 +36,8 @@ impl TenantControlPlane {
     /// hostname nor a domain is given anywhere.
     ///
     /// Names made from a domain come in pairs, as clients of the ingress addon expect. A hostname
-    /// given alone serves for everything.
+    /// given alone serves for everything, unless the agents' own arguments name another one: they
+    /// will dial it whatever we think, so it must be routed.
     pub fn public_names(&self) -> Option<PublicNames> {
         let control_plane = &self.spec.control_plane;
         let (hostname, own_domain, konnectivity, port) =
@@ -51,16 +52,28 @@ impl TenantControlPlane {
             (None, Some(domain)) => (self.name_under("k8s", domain), None),
             (None, None) => return None,
         };
-        let konnectivity = match (konnectivity, hostname, domain) {
-            (Some(given), _, _) => given.clone(),
-            (None, None, Some(domain)) => self.name_under("konnectivity", domain),
-            _ => api.clone(),
-        };
+        let konnectivity = konnectivity
+            .clone()
+            .or_else(|| self.host_of_agent_arguments())
+            .or_else(|| domain.map(|domain| self.name_under("konnectivity", domain)))
+            .unwrap_or_else(|| api.clone());
         Some(PublicNames {
             api: api.to_ascii_lowercase(),
             konnectivity: konnectivity.to_ascii_lowercase(),
             explicit_port: port.or(port_in_name),
         })
+    }
+
+    fn host_of_agent_arguments(&self) -> Option<String> {
+        let konnectivity = self.spec.addons.konnectivity.as_ref()?;
+        let value = konnectivity
+            .agent
+            .extra_args
+            .iter()
+            .rev()
+            .find_map(|argument| argument.strip_prefix("--proxy-server-host="))?;
+        let is_name = !value.is_empty() && value.parse::<std::net::IpAddr>().is_err();
+        is_name.then(|| value.to_owned())
     }
 
     fn annotated_domain(&self) -> Option<&str> {
@@ -90,7 +103,7 @@ fn split_port(given: &str) -> (String, Option<i32>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tenant_control_plane::{GatewaySpec, IngressSpec};
+    use crate::tenant_control_plane::{GatewaySpec, IngressSpec, Konnectivity};
 
     fn tenant(change: impl FnOnce(&mut TenantControlPlane)) -> TenantControlPlane {
         let mut tenant = TenantControlPlane::new("blue", Default::default());
@@ -139,6 +152,33 @@ mod tests {
             .unwrap();
         assert_eq!(names.api, "team-blue.k8s.example.com");
         assert_eq!(names.konnectivity, "team-blue.konnectivity.example.com");
+    }
+
+    #[test]
+    fn a_name_in_the_agents_own_arguments_is_routed() {
+        let mut tenant = ingress(|i| i.hostname = Some("blue.k8s.example.com".into()));
+        let konnectivity = tenant
+            .spec
+            .addons
+            .konnectivity
+            .insert(Konnectivity::default());
+        konnectivity.agent.extra_args = vec!["--proxy-server-host=blue.agents.example.com".into()];
+        assert_eq!(
+            tenant.public_names().unwrap().konnectivity,
+            "blue.agents.example.com"
+        );
+    }
+
+    #[test]
+    fn a_domain_beside_a_hostname_names_the_agents() {
+        let names = ingress(|i| {
+            i.hostname = Some("blue.example.org:443".into());
+            i.domain = Some("example.org".into());
+        })
+        .public_names()
+        .unwrap();
+        assert_eq!(names.api, "blue.example.org");
+        assert_eq!(names.konnectivity, "team-blue.konnectivity.example.org");
     }
 
     #[test]
