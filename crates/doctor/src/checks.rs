@@ -34,9 +34,15 @@ pub struct Check {
 
 /// Every check, from outside in.
 pub fn all() -> impl Iterator<Item = &'static Check> {
-    [names::CHECKS, front_door::CHECKS, tls::CHECKS, control_plane::CHECKS, inside::CHECKS]
-        .into_iter()
-        .flatten()
+    [
+        names::CHECKS,
+        front_door::CHECKS,
+        tls::CHECKS,
+        control_plane::CHECKS,
+        inside::CHECKS,
+    ]
+    .into_iter()
+    .flatten()
 }
 
 /// Judges the evidence: problems first, from outside in; then warnings; then what is fine.
@@ -65,7 +71,10 @@ fn judge(check: &Check, evidence: &Evidence) -> Option<Finding> {
 
 /// Turns what could not be seen into a verdict: a failure is a problem, something
 /// not looked at is only mentioned.
-pub(crate) fn seen<'e, T>(value: &'e Seen<T>, fix: impl FnOnce() -> String) -> Result<&'e T, Verdict> {
+pub(crate) fn seen<'e, T>(
+    value: &'e Seen<T>,
+    fix: impl FnOnce() -> String,
+) -> Result<&'e T, Verdict> {
     value.as_ref().map_err(|unseen| match unseen {
         Unseen::Failed(why) => Verdict::Wrong(Severity::Problem, why.clone(), fix()),
         Unseen::NotLooked(_) => Verdict::Skip,

@@ -13,7 +13,7 @@ use x509_parser::{
     x509::X509Name,
 };
 
-use crate::{Error, KeyKind, Pair, Request, San, Usage};
+use crate::{Error, Pair, Request, San, Usage};
 
 /// What a certificate says.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,12 +44,10 @@ pub struct Wanted<'a> {
     pub request: &'a Request,
     /// Certificate of the authority that must have signed it.
     pub authority: &'a str,
-    /// Kind of its key.
-    pub key_kind: KeyKind,
     /// The time.
     pub now: Timestamp,
-    /// How long before its end it is renewed.
-    pub renew_before: Duration,
+    /// How long before its end it is renewed; a third of its life without it.
+    pub renew_before: Option<Duration>,
 }
 
 /// One way in which a certificate is not as it should be.
@@ -74,8 +72,6 @@ pub enum Drift {
     Subject(String),
     /// It is for something else.
     Usage,
-    /// Its key is of another kind.
-    KeyKind,
 }
 
 /// Reads the first certificate of a PEM text.
@@ -96,14 +92,14 @@ pub fn ca_hash(pem: &str) -> Result<String, Error> {
 
 /// When a certificate is due. Never more than a third of its life early, so that a
 /// short-lived one is not renewed for ever.
-pub fn renew_at(facts: &Facts, renew_before: Duration) -> Timestamp {
+pub fn renew_at(facts: &Facts, renew_before: Option<Duration>) -> Timestamp {
     let life = facts
         .not_after
         .duration_since(facts.not_before)
         .unsigned_abs();
     facts
         .not_after
-        .checked_sub(renew_before.min(life / 3))
+        .checked_sub(renew_before.map_or(life / 3, |asked| asked.min(life / 3)))
         .unwrap_or(facts.not_after)
 }
 
@@ -130,7 +126,6 @@ fn examine(found: &Pair, wanted: &Wanted<'_>) -> Result<Vec<Drift>, Error> {
         }
     };
     note(!facts.has_key(&key), Drift::KeyMismatch);
-    note(kind_of(&key) != Some(wanted.key_kind), Drift::KeyKind);
     note(!signed_by(&certificate, &authority), Drift::OtherAuthority);
     note(
         wanted.now >= renew_at(&facts, wanted.renew_before),
@@ -198,7 +193,6 @@ impl std::fmt::Display for Drift {
             }
             Self::Subject(found) => write!(f, "it is made out to {found}"),
             Self::Usage => f.write_str("it is for another use"),
-            Self::KeyKind => f.write_str("its key is of another kind"),
         }
     }
 }
@@ -285,14 +279,4 @@ fn signed_by(certificate: &X509Certificate<'_>, authority: &X509Certificate<'_>)
         && certificate
             .verify_signature(Some(authority.public_key()))
             .is_ok()
-}
-
-fn kind_of(key: &KeyPair) -> Option<KeyKind> {
-    if key.is_compatible(&rcgen::PKCS_ECDSA_P256_SHA256) {
-        Some(KeyKind::EcdsaP256)
-    } else if key.is_compatible(&rcgen::PKCS_RSA_SHA256) {
-        Some(KeyKind::Rsa2048)
-    } else {
-        None
-    }
 }

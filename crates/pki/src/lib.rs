@@ -11,6 +11,7 @@ mod error;
 mod inspect;
 mod keys;
 mod kubeconfig;
+mod presented;
 mod token;
 
 pub use authority::{Authority, Pair, Request, San, Usage, Validity};
@@ -18,4 +19,5 @@ pub use error::Error;
 pub use inspect::{Drift, Facts, Wanted, ca_hash, drift, inspect, renew_at};
 pub use keys::{KeyKind, KeySource, ServiceAccountKeys, SystemKeys, service_account_drift};
 pub use kubeconfig::{Kubeconfig, Reading};
+pub use presented::{is_signed_by, to_pem};
 pub use token::BootstrapToken;

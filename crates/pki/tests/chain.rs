@@ -54,9 +54,8 @@ fn drifts(found: &Pair, request: &Request, authority: &Authority, now: Timestamp
     let wanted = Wanted {
         request,
         authority: &authority.pair().certificate,
-        key_kind: KeyKind::EcdsaP256,
         now,
-        renew_before: 30 * DAY,
+        renew_before: Some(30 * DAY),
     };
     drift(found, &wanted)
 }
@@ -187,7 +186,7 @@ fn a_certificate_is_due_before_it_ends_and_a_short_one_after_two_thirds() {
     let pair = authority
         .issue(&SystemKeys, KeyKind::EcdsaP256, &server(), validity)
         .unwrap();
-    let due = renew_at(&inspect(&pair.certificate).unwrap(), 30 * DAY);
+    let due = renew_at(&inspect(&pair.certificate).unwrap(), None);
     assert_eq!(
         due,
         now() + Duration::from_secs(300),

@@ -55,20 +55,30 @@ fn datastore(e: &Evidence) -> Verdict {
     match seen(&e.datastore, fix) {
         Err(verdict) => verdict,
         Ok((datastore, conditions)) => match conditions.iter().find(|c| c.kind == "Ready") {
-            Some(c) if c.status != "True" => {
-                Verdict::Wrong(Severity::Problem, format!("{datastore}: {}", c.message), format!("kubectl describe datastore {datastore}"))
-            }
+            Some(c) if c.status != "True" => Verdict::Wrong(
+                Severity::Problem,
+                format!("{datastore}: {}", c.message),
+                format!("kubectl describe datastore {datastore}"),
+            ),
             _ => tenant_condition(e, "DatastoreReady", || format!("{datastore} is ready")),
         },
     }
 }
 
 fn tenant_condition(e: &Evidence, kind: &str, fine: impl FnOnce() -> String) -> Verdict {
-    match e.conditions.iter().find(|c| c.kind == kind && c.status == "False") {
+    match e
+        .conditions
+        .iter()
+        .find(|c| c.kind == kind && c.status == "False")
+    {
         Some(c) => Verdict::Wrong(
             Severity::Problem,
             format!("{}: {}", c.reason, c.message),
-            format!("kubectl describe tenantcontrolplane -n {} {}", namespace(e), name(e)),
+            format!(
+                "kubectl describe tenantcontrolplane -n {} {}",
+                namespace(e),
+                name(e)
+            ),
         ),
         None => Verdict::Fine(fine()),
     }
@@ -76,17 +86,29 @@ fn tenant_condition(e: &Evidence, kind: &str, fine: impl FnOnce() -> String) -> 
 
 fn pods(e: &Evidence) -> Verdict {
     let describe = || {
-        format!("kubectl describe pods -n {} -l steward.butlerlabs.dev/name={}", namespace(e), name(e))
+        format!(
+            "kubectl describe pods -n {} -l steward.butlerlabs.dev/name={}",
+            namespace(e),
+            name(e)
+        )
     };
     match seen(&e.unready_pods, describe) {
         Err(verdict) => verdict,
-        Ok(unready) if unready.is_empty() => tenant_condition(e, "ControlPlaneReady", || "all ready".to_owned()),
+        Ok(unready) if unready.is_empty() => {
+            tenant_condition(e, "ControlPlaneReady", || "all ready".to_owned())
+        }
         Ok(unready) => Verdict::Wrong(Severity::Problem, unready.join("; "), describe()),
     }
 }
 
 fn endpoints(e: &Evidence) -> Verdict {
-    let fix = || format!("kubectl get endpointslices -n {} -l kubernetes.io/service-name={}", namespace(e), name(e));
+    let fix = || {
+        format!(
+            "kubectl get endpointslices -n {} -l kubernetes.io/service-name={}",
+            namespace(e),
+            name(e)
+        )
+    };
     match seen(&e.service_endpoints, fix) {
         Err(verdict) => verdict,
         Ok(0) => Verdict::Wrong(Severity::Problem, "none".to_owned(), fix()),
@@ -98,7 +120,13 @@ fn ready(e: &Evidence) -> Verdict {
     if e.tcp.is_err() || e.certificate.is_err() {
         return Verdict::Skip;
     }
-    let logs = || format!("kubectl logs -n {} deployment/{} -c kube-apiserver --tail=50", namespace(e), name(e));
+    let logs = || {
+        format!(
+            "kubectl logs -n {} deployment/{} -c kube-apiserver --tail=50",
+            namespace(e),
+            name(e)
+        )
+    };
     match seen(&e.ready, logs) {
         Ok(()) => Verdict::Fine("ready".to_owned()),
         Err(verdict) => verdict,
@@ -115,7 +143,11 @@ fn reconciler(e: &Evidence) -> Verdict {
         Ok(false) => Verdict::Wrong(
             Severity::Problem,
             "--endpoint-reconciler-type=none is missing".to_owned(),
-            format!("kubectl delete deployment -n {} {}   # the operator writes it anew", namespace(e), name(e)),
+            format!(
+                "kubectl delete deployment -n {} {}   # the operator writes it anew",
+                namespace(e),
+                name(e)
+            ),
         ),
     }
 }

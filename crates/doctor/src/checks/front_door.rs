@@ -51,15 +51,20 @@ pub(super) const CHECKS: &[Check] = &[
 ];
 
 fn with(e: &Evidence, judge: impl FnOnce(&FrontDoor) -> Verdict) -> Verdict {
-    let Some(front_door) = &e.front_door else { return Verdict::Skip };
-    match seen(front_door, || format!("kubectl get events -n {}", namespace(e))) {
+    let Some(front_door) = &e.front_door else {
+        return Verdict::Skip;
+    };
+    match seen(front_door, || {
+        format!("kubectl get events -n {}", namespace(e))
+    }) {
         Ok(found) => judge(found),
         Err(verdict) => verdict,
     }
 }
 
 fn class(e: &Evidence) -> Verdict {
-    with(e, |f| match &f.class {
+    with(e, |f| {
+        match &f.class {
         None => Verdict::Skip,
         Some((class, true)) => Verdict::Fine(format!("class {class} is there")),
         Some((class, false)) => Verdict::Wrong(
@@ -67,6 +72,7 @@ fn class(e: &Evidence) -> Verdict {
             format!("class {class} is not installed"),
             "kubectl get ingressclass,gatewayclass   # install the controller, or name a class that is there".to_owned(),
         ),
+    }
     })
 }
 
@@ -90,7 +96,12 @@ fn accepted(e: &Evidence) -> Verdict {
         Some(false) => Verdict::Wrong(
             Severity::Problem,
             format!("{} {} is not accepted", f.kind, name(e)),
-            format!("kubectl describe {} -n {} {}", f.kind.to_lowercase(), namespace(e), name(e)),
+            format!(
+                "kubectl describe {} -n {} {}",
+                f.kind.to_lowercase(),
+                namespace(e),
+                name(e)
+            ),
         ),
     })
 }
@@ -105,7 +116,12 @@ fn passthrough(e: &Evidence) -> Verdict {
             Verdict::Wrong(
                 Severity::Problem,
                 format!("{} {} does not ask for TLS passthrough", f.kind, name(e)),
-                format!("kubectl delete {} -n {} {}   # the operator writes it anew", f.kind.to_lowercase(), namespace(e), name(e)),
+                format!(
+                    "kubectl delete {} -n {} {}   # the operator writes it anew",
+                    f.kind.to_lowercase(),
+                    namespace(e),
+                    name(e)
+                ),
             )
         }
     })
@@ -116,8 +132,15 @@ fn leftovers(e: &Evidence) -> Verdict {
         if f.leftovers.is_empty() {
             return Verdict::Fine("none".to_owned());
         }
-        let fix = f.leftovers.iter().map(|o| format!("kubectl delete -n {} {o}", namespace(e)));
-        Verdict::Wrong(Severity::Warning, f.leftovers.join(", "), fix.collect::<Vec<_>>().join("; "))
+        let fix = f
+            .leftovers
+            .iter()
+            .map(|o| format!("kubectl delete -n {} {o}", namespace(e)));
+        Verdict::Wrong(
+            Severity::Warning,
+            f.leftovers.join(", "),
+            fix.collect::<Vec<_>>().join("; "),
+        )
     })
 }
 

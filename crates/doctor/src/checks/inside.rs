@@ -61,14 +61,21 @@ fn with(e: &Evidence, judge: impl FnOnce(&Inside) -> Verdict) -> Verdict {
     if e.ready.is_err() {
         return Verdict::Skip;
     }
-    match seen(&e.inside, || format!("steward kubeconfig {} -n {} > t.conf; kubectl --kubeconfig t.conf get pods -A", name(e), namespace(e))) {
+    match seen(&e.inside, || {
+        format!(
+            "steward kubeconfig {} -n {} > t.conf; kubectl --kubeconfig t.conf get pods -A",
+            name(e),
+            namespace(e)
+        )
+    }) {
         Ok(found) => judge(found),
         Err(verdict) => verdict,
     }
 }
 
 fn operator_log() -> String {
-    "kubectl logs -n steward-system -l app.kubernetes.io/component=controller-manager --tail=50".to_owned()
+    "kubectl logs -n steward-system -l app.kubernetes.io/component=controller-manager --tail=50"
+        .to_owned()
 }
 
 fn kubeadm(e: &Evidence) -> Verdict {
@@ -76,20 +83,36 @@ fn kubeadm(e: &Evidence) -> Verdict {
         if i.missing_kubeadm.is_empty() {
             return Verdict::Fine("all there".to_owned());
         }
-        Verdict::Wrong(Severity::Problem, format!("missing: {}", i.missing_kubeadm.join(", ")), operator_log())
+        Verdict::Wrong(
+            Severity::Problem,
+            format!("missing: {}", i.missing_kubeadm.join(", ")),
+            operator_log(),
+        )
     })
 }
 
 fn slice(e: &Evidence) -> Verdict {
-    let Some(address) = &e.tcp_proxy else { return Verdict::Skip };
+    let Some(address) = &e.tcp_proxy else {
+        return Verdict::Skip;
+    };
     with(e, |i| match &i.slice {
-        Some(slice) if slice.addresses == [address.clone()] => Verdict::Fine(format!("{address}:{}", slice.port.unwrap_or_default())),
+        Some(slice) if slice.addresses == [address.clone()] => {
+            Verdict::Fine(format!("{address}:{}", slice.port.unwrap_or_default()))
+        }
         Some(slice) => Verdict::Wrong(
             Severity::Problem,
             format!("it names {}, not {address}", slice.addresses.join(", ")),
-            format!("steward kubeconfig {} -n {} > t.conf; kubectl --kubeconfig t.conf delete endpointslice kubernetes   # written anew at once", name(e), namespace(e)),
+            format!(
+                "steward kubeconfig {} -n {} > t.conf; kubectl --kubeconfig t.conf delete endpointslice kubernetes   # written anew at once",
+                name(e),
+                namespace(e)
+            ),
         ),
-        None => Verdict::Wrong(Severity::Problem, "it is missing".to_owned(), operator_log()),
+        None => Verdict::Wrong(
+            Severity::Problem,
+            "it is missing".to_owned(),
+            operator_log(),
+        ),
     })
 }
 
@@ -99,9 +122,17 @@ fn addon(found: &Addon, what: &str, nodes: usize) -> Verdict {
     }
     let fix = format!("kubectl --kubeconfig t.conf describe pods -n kube-system -l {what}");
     if !found.exists {
-        Verdict::Wrong(Severity::Problem, "its workload is missing".to_owned(), operator_log())
+        Verdict::Wrong(
+            Severity::Problem,
+            "its workload is missing".to_owned(),
+            operator_log(),
+        )
     } else if found.ready < found.desired || found.desired == 0 {
-        Verdict::Wrong(Severity::Problem, format!("{} of {} ready", found.ready, found.desired), fix)
+        Verdict::Wrong(
+            Severity::Problem,
+            format!("{} of {} ready", found.ready, found.desired),
+            fix,
+        )
     } else {
         Verdict::Fine(format!("{} of {} ready", found.ready, found.desired))
     }
@@ -111,27 +142,43 @@ fn tcp_proxy(e: &Evidence) -> Verdict {
     if e.tcp_proxy.is_none() {
         return Verdict::Skip;
     }
-    with(e, |i| addon(&i.tcp_proxy, "app=steward-tcp-proxy", i.nodes.len()))
+    with(e, |i| {
+        addon(&i.tcp_proxy, "app=steward-tcp-proxy", i.nodes.len())
+    })
 }
 
 fn konnectivity(e: &Evidence) -> Verdict {
     if !e.konnectivity {
         return Verdict::Skip;
     }
-    with(e, |i| addon(&i.konnectivity, "k8s-app=konnectivity-agent", i.nodes.len()))
+    with(e, |i| {
+        addon(&i.konnectivity, "k8s-app=konnectivity-agent", i.nodes.len())
+    })
 }
 
 fn coredns(e: &Evidence) -> Verdict {
-    with(e, |i| if i.coredns.exists { addon(&i.coredns, "k8s-app=kube-dns", i.nodes.len()) } else { Verdict::Skip })
+    with(e, |i| {
+        if i.coredns.exists {
+            addon(&i.coredns, "k8s-app=kube-dns", i.nodes.len())
+        } else {
+            Verdict::Skip
+        }
+    })
 }
 
 fn kube_proxy(e: &Evidence) -> Verdict {
     with(e, |i| {
-        let (Some(server), Some(endpoint)) = (&i.kube_proxy_server, &e.endpoint) else { return Verdict::Skip };
+        let (Some(server), Some(endpoint)) = (&i.kube_proxy_server, &e.endpoint) else {
+            return Verdict::Skip;
+        };
         if server.trim_start_matches("https://") == endpoint {
             return Verdict::Fine(server.clone());
         }
-        Verdict::Wrong(Severity::Problem, format!("{server}, but the endpoint is https://{endpoint}"), operator_log())
+        Verdict::Wrong(
+            Severity::Problem,
+            format!("{server}, but the endpoint is https://{endpoint}"),
+            operator_log(),
+        )
     })
 }
 
@@ -141,14 +188,27 @@ fn nodes(e: &Evidence) -> Verdict {
             return Verdict::Wrong(
                 Severity::Warning,
                 "there is no node yet".to_owned(),
-                format!("steward join {} -n {}   # run what it prints on a worker", name(e), namespace(e)),
+                format!(
+                    "steward join {} -n {}   # run what it prints on a worker",
+                    name(e),
+                    namespace(e)
+                ),
             );
         }
-        let down: Vec<&str> = i.nodes.iter().filter(|n| !n.2).map(|n| n.0.as_str()).collect();
+        let down: Vec<&str> = i
+            .nodes
+            .iter()
+            .filter(|n| !n.2)
+            .map(|n| n.0.as_str())
+            .collect();
         if down.is_empty() {
             Verdict::Fine(format!("{} ready", i.nodes.len()))
         } else {
-            Verdict::Wrong(Severity::Problem, format!("not ready: {}", down.join(", ")), format!("kubectl --kubeconfig t.conf describe node {}", down[0]))
+            Verdict::Wrong(
+                Severity::Problem,
+                format!("not ready: {}", down.join(", ")),
+                format!("kubectl --kubeconfig t.conf describe node {}", down[0]),
+            )
         }
     })
 }

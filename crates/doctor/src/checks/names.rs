@@ -36,7 +36,9 @@ pub(super) const CHECKS: &[Check] = &[
 ];
 
 fn unique(e: &Evidence) -> Verdict {
-    let Some(hostname) = &e.hostname else { return Verdict::Skip };
+    let Some(hostname) = &e.hostname else {
+        return Verdict::Skip;
+    };
     if e.rivals.is_empty() {
         return Verdict::Fine(format!("{hostname} is claimed by this tenant alone"));
     }
@@ -44,7 +46,10 @@ fn unique(e: &Evidence) -> Verdict {
     Verdict::Wrong(
         Severity::Problem,
         format!("{hostname} is also claimed by {rivals}"),
-        format!("kubectl edit tenantcontrolplane -n {}   # give one of them another hostname", namespace(e)),
+        format!(
+            "kubectl edit tenantcontrolplane -n {}   # give one of them another hostname",
+            namespace(e)
+        ),
     )
 }
 
@@ -55,44 +60,70 @@ fn accepted(e: &Evidence) -> Verdict {
         Some(c) => Verdict::Wrong(
             Severity::Problem,
             format!("{}: {}", c.reason, c.message),
-            format!("kubectl edit tenantcontrolplane -n {} {}", namespace(e), name(e)),
+            format!(
+                "kubectl edit tenantcontrolplane -n {} {}",
+                namespace(e),
+                name(e)
+            ),
         ),
     }
 }
 
 fn resolves(e: &Evidence) -> Verdict {
-    let Some(hostname) = &e.hostname else { return Verdict::Skip };
+    let Some(hostname) = &e.hostname else {
+        return Verdict::Skip;
+    };
     match seen(&e.resolved, || dns_fix(e)) {
         Err(verdict) => verdict,
-        Ok(found) if found.is_empty() => {
-            Verdict::Wrong(Severity::Problem, format!("{hostname} has no address"), dns_fix(e))
-        }
+        Ok(found) if found.is_empty() => Verdict::Wrong(
+            Severity::Problem,
+            format!("{hostname} has no address"),
+            dns_fix(e),
+        ),
         Ok(found) => Verdict::Fine(format!("{hostname} → {}", list(found))),
     }
 }
 
 fn address(e: &Evidence) -> Verdict {
-    let (Some(hostname), Ok(found)) = (&e.hostname, &e.resolved) else { return Verdict::Skip };
+    let (Some(hostname), Ok(found)) = (&e.hostname, &e.resolved) else {
+        return Verdict::Skip;
+    };
     if found.is_empty() || e.front_door_addresses.is_empty() {
         return Verdict::Skip;
     }
-    let wrong: Vec<_> = found.iter().filter(|a| !e.front_door_addresses.contains(a)).copied().collect();
+    let wrong: Vec<_> = found
+        .iter()
+        .filter(|a| !e.front_door_addresses.contains(a))
+        .copied()
+        .collect();
     if wrong.is_empty() {
         return Verdict::Fine("it is the front door's address".to_owned());
     }
     Verdict::Wrong(
         Severity::Problem,
-        format!("{hostname} → {}, but the front door is at {}", list(&wrong), list(&e.front_door_addresses)),
+        format!(
+            "{hostname} → {}, but the front door is at {}",
+            list(&wrong),
+            list(&e.front_door_addresses)
+        ),
         dns_fix(e),
     )
 }
 
 fn dns_fix(e: &Evidence) -> String {
-    format!("steward dns {} -n {}   # the records to make", name(e), namespace(e))
+    format!(
+        "steward dns {} -n {}   # the records to make",
+        name(e),
+        namespace(e)
+    )
 }
 
 fn list(addresses: &[std::net::IpAddr]) -> String {
-    addresses.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+    addresses
+        .iter()
+        .map(ToString::to_string)
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 pub(super) fn namespace(e: &Evidence) -> &str {

@@ -44,7 +44,11 @@ fn with(e: &Evidence, judge: impl FnOnce(&Certificate) -> Verdict) -> Verdict {
         return Verdict::Skip;
     }
     match seen(&e.certificate, || {
-        format!("openssl s_client -connect {}:{} -servername {0} </dev/null", e.hostname.as_deref().unwrap_or("ADDRESS"), e.port)
+        format!(
+            "openssl s_client -connect {}:{} -servername {0} </dev/null",
+            e.hostname.as_deref().unwrap_or("ADDRESS"),
+            e.port
+        )
     }) {
         Ok(found) => judge(found),
         Err(verdict) => verdict,
@@ -69,12 +73,20 @@ fn names(e: &Evidence) -> Verdict {
         if !c.of_tenant_ca {
             return Verdict::Skip;
         }
-        let wanted = e.hostname.iter().map(String::as_str).chain(["kubernetes.default.svc"]);
+        let wanted = e
+            .hostname
+            .iter()
+            .map(String::as_str)
+            .chain(["kubernetes.default.svc"]);
         let missing: Vec<&str> = wanted.filter(|w| !c.sans.iter().any(|s| s == w)).collect();
         if missing.is_empty() {
             return Verdict::Fine(format!("{} names", c.sans.len()));
         }
-        Verdict::Wrong(Severity::Problem, format!("{} missing", missing.join(", ")), rotate(e))
+        Verdict::Wrong(
+            Severity::Problem,
+            format!("{} missing", missing.join(", ")),
+            rotate(e),
+        )
     })
 }
 
@@ -82,8 +94,16 @@ fn expiry(e: &Evidence) -> Verdict {
     with(e, |c| {
         let left = c.not_after.as_second() - e.now.as_second();
         match left {
-            l if l <= 0 => Verdict::Wrong(Severity::Problem, format!("expired at {}", c.not_after), rotate(e)),
-            l if l < SOON => Verdict::Wrong(Severity::Warning, format!("ends at {}", c.not_after), rotate(e)),
+            l if l <= 0 => Verdict::Wrong(
+                Severity::Problem,
+                format!("expired at {}", c.not_after),
+                rotate(e),
+            ),
+            l if l < SOON => Verdict::Wrong(
+                Severity::Warning,
+                format!("ends at {}", c.not_after),
+                rotate(e),
+            ),
             l => Verdict::Fine(format!("{} days left", l / 86_400)),
         }
     })

@@ -1,0 +1,148 @@
+//! The two clusters a command talks to: the management cluster, and a tenant.
+//!
+//! Owns connecting, finding a tenant, and its kubeconfig.
+
+use std::path::Path;
+
+use k8s_openapi::api::core::v1::Secret;
+use kube::api::{Api, ListParams};
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Client, Config, ResourceExt};
+use steward_api::TenantControlPlane;
+
+use crate::args::Cli;
+use crate::problem::Problem;
+
+/// The management cluster as one user sees it.
+pub struct Management {
+    /// A client.
+    pub client: Client,
+    /// The namespace to work in.
+    pub namespace: String,
+}
+
+impl Management {
+    /// Connects as kubectl would.
+    pub async fn connect(cli: &Cli) -> Result<Self, Problem> {
+        let mut config = match &cli.kubeconfig {
+            Some(file) => from_file(file, cli.context.clone()).await?,
+            None => Config::infer()
+                .await
+                .map_err(|e| Problem::NoCluster(e.to_string()))?,
+        };
+        config.connect_timeout = Some(std::time::Duration::from_secs(5));
+        let namespace = cli
+            .namespace
+            .clone()
+            .unwrap_or_else(|| config.default_namespace.clone());
+        let client = Client::try_from(config).map_err(|e| Problem::NoCluster(e.to_string()))?;
+        Ok(Self { client, namespace })
+    }
+
+    /// Tenants of our namespace.
+    pub fn tenants(&self) -> Api<TenantControlPlane> {
+        Api::namespaced(self.client.clone(), &self.namespace)
+    }
+
+    /// One tenant, or a sentence with the names that look like it.
+    pub async fn tenant(&self, name: &str) -> Result<TenantControlPlane, Problem> {
+        let found = self.tenants().get_opt(name).await;
+        let found = found.map_err(|e| Problem::from_api(&format!("read tenant {name}"), e))?;
+        if let Some(tenant) = found {
+            return Ok(tenant);
+        }
+        let all = self.tenants().list(&ListParams::default().limit(500)).await;
+        let all = all.map_err(|e| Problem::from_api("list tenants", e))?;
+        let near = all
+            .iter()
+            .map(ResourceExt::name_any)
+            .filter(|n| looks_like(n, name))
+            .take(3)
+            .collect();
+        Err(Problem::NoTenant {
+            name: name.to_owned(),
+            namespace: self.namespace.clone(),
+            near,
+        })
+    }
+
+    /// A Secret's value as text.
+    pub async fn secret_text(&self, secret: &str, key: &str) -> Result<String, Problem> {
+        let api: Api<Secret> = Api::namespaced(self.client.clone(), &self.namespace);
+        let found = api.get_opt(secret).await;
+        let found = found.map_err(|e| Problem::from_api(&format!("read Secret {secret}"), e))?;
+        let value = found.and_then(|s| s.data.unwrap_or_default().remove(key));
+        let missing = || Problem::Tenant {
+            name: secret.to_owned(),
+            what: format!(
+                "Secret {secret} has no {key} yet; look at `steward get` for what is waited for"
+            ),
+        };
+        String::from_utf8(value.ok_or_else(missing)?.0).map_err(|_| missing())
+    }
+
+    /// The administrator's kubeconfig of a tenant, as text.
+    pub async fn admin_kubeconfig(&self, tenant: &str) -> Result<String, Problem> {
+        self.secret_text(&format!("{tenant}-admin-kubeconfig"), "admin.conf")
+            .await
+    }
+
+    /// A client for the tenant's own API server, by its public endpoint.
+    pub async fn tenant_client(&self, tenant: &str) -> Result<Client, Problem> {
+        let text = self.admin_kubeconfig(tenant).await?;
+        let broken = |why: String| Problem::Tenant {
+            name: tenant.to_owned(),
+            what: format!("its kubeconfig can't be used: {why}"),
+        };
+        let kubeconfig = Kubeconfig::from_yaml(&text).map_err(|e| broken(e.to_string()))?;
+        let mut config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
+            .await
+            .map_err(|e| broken(e.to_string()))?;
+        config.connect_timeout = Some(std::time::Duration::from_secs(5));
+        Client::try_from(config).map_err(|e| broken(e.to_string()))
+    }
+}
+
+async fn from_file(file: &Path, context: Option<String>) -> Result<Config, Problem> {
+    let broken = |why: String| Problem::NoCluster(format!("{}: {why}", file.display()));
+    let kubeconfig = Kubeconfig::read_from(file).map_err(|e| broken(e.to_string()))?;
+    let options = KubeConfigOptions {
+        context,
+        ..KubeConfigOptions::default()
+    };
+    Config::from_custom_kubeconfig(kubeconfig, &options)
+        .await
+        .map_err(|e| broken(e.to_string()))
+}
+
+/// A slip of the finger: one contains the other, or at most two letters differ.
+fn looks_like(candidate: &str, asked: &str) -> bool {
+    candidate.contains(asked) || asked.contains(candidate) || distance(candidate, asked) <= 2
+}
+
+fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, y) in b.iter().enumerate() {
+            let replaced = diagonal + usize::from(x != *y);
+            diagonal = row[j + 1];
+            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_typing_error_is_recognised_and_a_stranger_is_not() {
+        assert!(looks_like("tenant-01", "tennat-01"));
+        assert!(looks_like("tenant-01", "tenant"));
+        assert!(!looks_like("tenant-01", "prod"));
+    }
+}
