@@ -1,3 +1,34 @@
-//! The API server's doorman.
+//! The API server's doorman: looks at each `ClientHello` and opens only what is addressed to it.
 
-fn main() {}
+mod access;
+mod args;
+mod gate;
+mod metrics;
+mod run;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use mimalloc::MiMalloc;
+
+/// musl's allocator takes one lock for all threads.
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
+
+/// What the shell knows as "used wrongly": flags or files that can't be used.
+const BAD_INPUT: u8 = 2;
+
+fn main() -> ExitCode {
+    let args = args::Args::parse();
+    steward_wire::logging::init(args.log_format);
+    match run::start(&args) {
+        Ok(running) => {
+            running.until_stopped();
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("steward-gate: {error:#}");
+            ExitCode::from(BAD_INPUT)
+        }
+    }
+}

@@ -1,6 +1,6 @@
 //! The first flight of a TLS client: what it asks for, before anything is opened.
 //!
-//! Owns the incremental reading of a ClientHello for the two things a router may look at, the
+//! Owns the incremental reading of a `ClientHello` for the two things a router may look at, the
 //! server name and the ALPN list. It reads bytes it is given and does nothing else: no I/O, no
 //! state beyond [`Parser`], no key. It refuses to guess: a hello that says two things at once
 //! (two server names, two ALPN lists) is [`Malformed`], because two programs on the path could
@@ -37,10 +37,11 @@ pub const MAX_INPUT: usize = 64 * 1024;
 
 /// What the bytes received so far amount to.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(clippy::large_enum_variant, reason = "lives on the stack for the length of one call")]
 pub enum Outcome<'a> {
-    /// A ClientHello may still be coming. Read more and ask again with all bytes.
+    /// A `ClientHello` may still be coming. Read more and ask again with all bytes.
     NeedMore,
-    /// A whole ClientHello.
+    /// A whole `ClientHello`.
     Hello(Hello<'a>),
     /// The peer does not speak TLS.
     NotTls(NotTls),
@@ -48,7 +49,7 @@ pub enum Outcome<'a> {
     Malformed(Malformed),
 }
 
-/// A whole ClientHello: what it says about where it wants to go.
+/// A whole `ClientHello`: what it says about where it wants to go.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Hello<'a> {
     sni: Option<Name>,
@@ -92,7 +93,7 @@ pub enum Malformed {
     ServerName(BadName),
 }
 
-/// A part of a ClientHello, to say where it is wrong.
+/// A part of a `ClientHello`, to say where it is wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Field {
     /// Version and random.

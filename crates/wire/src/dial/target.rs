@@ -20,6 +20,7 @@ pub struct Target {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(clippy::large_enum_variant, reason = "there is one per process")]
 enum Host {
     Name(Name),
     Address(IpAddr),

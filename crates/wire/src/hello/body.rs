@@ -1,4 +1,4 @@
-//! The ClientHello message itself: every length checked, two extensions read, the rest skipped.
+//! The `ClientHello` message itself: every length checked, two extensions read, the rest skipped.
 
 use std::ops::Range;
 

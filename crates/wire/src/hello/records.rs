@@ -1,4 +1,4 @@
-//! TLS records around a ClientHello: walks their headers, keeps the place, joins the message.
+//! TLS records around a `ClientHello`: walks their headers, keeps the place, joins the message.
 //!
 //! Refuses records that no client sends (empty, oversized, of another kind) as soon as their
 //! header is there. A message in one record is borrowed; one in several is copied once, when it

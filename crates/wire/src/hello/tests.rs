@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// A ClientHello to be written, with whatever extensions a test wants.
+/// A `ClientHello` to be written, with whatever extensions a test wants.
 struct Draft {
     extensions: Vec<(u16, Vec<u8>)>,
 }

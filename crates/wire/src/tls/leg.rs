@@ -293,6 +293,7 @@ fn append(
     Err(Error::EncryptError)
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "used as a function in map_err")]
 fn required_to_encode(error: EncodeError) -> Option<usize> {
     match error {
         EncodeError::InsufficientSize(size) => Some(size.required_size),
@@ -300,6 +301,7 @@ fn required_to_encode(error: EncodeError) -> Option<usize> {
     }
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "used as a function in map_err")]
 fn required_to_encrypt(error: EncryptError) -> Option<usize> {
     match error {
         EncryptError::InsufficientSize(size) => Some(size.required_size),
