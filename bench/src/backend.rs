@@ -27,7 +27,7 @@ use crate::{
 
 /// Where TLS is served.
 pub(crate) const TLS_PORT: u16 = 6001;
-/// Where a ClientHello is skipped and plain frames follow.
+/// Where a `ClientHello` is skipped and plain frames follow.
 pub(crate) const RAW_PORT: u16 = 6002;
 /// Large enough that a raw download is limited by the proxy, not by our calls.
 const BULK_CHUNK: usize = 256 * 1024;
@@ -49,7 +49,7 @@ pub(crate) fn serve(arguments: &BackendArguments) -> Result<ExitCode> {
     for _ in 0..THREADS {
         let (tls, raw) = (listener(TLS_PORT)?, listener(RAW_PORT)?);
         let acceptor = acceptor.clone();
-        threads.push(thread::spawn(move || core(acceptor, tls, raw)));
+        threads.push(thread::spawn(move || core(&acceptor, tls, raw)));
     }
     for thread in threads {
         if let Ok(outcome) = thread.join() {
@@ -72,7 +72,7 @@ fn listener(port: u16) -> Result<std::net::TcpListener> {
 }
 
 fn core(
-    acceptor: TlsAcceptor,
+    acceptor: &TlsAcceptor,
     tls: std::net::TcpListener,
     raw: std::net::TcpListener,
 ) -> Result<()> {

@@ -41,13 +41,14 @@ pub(crate) enum Verdict {
 }
 
 const fn goal(
-    text: &'static str,
-    (test, name, metric): (Test, &'static str, Metric),
+    words: &'static str,
+    about: (Test, &'static str, Metric),
     limit: f64,
     slack: f64,
 ) -> Goal {
+    let (test, name, metric) = about;
     Goal {
-        text,
+        text: words,
         test,
         name,
         metric,

@@ -51,7 +51,7 @@ pub(crate) struct Dialer {
 pub(crate) enum Mode {
     /// TLS 1.3, full handshake.
     Tls,
-    /// A ClientHello and then plain frames: the proxy's cost without the ends'.
+    /// A `ClientHello` and then plain frames: the proxy's cost without the ends'.
     Raw,
 }
 
@@ -121,9 +121,9 @@ impl Dialer {
 
     fn open_port(&self, port: u16, kind: Kind, mode: Mode) -> io::Result<Connection> {
         let turn = self.turn.fetch_add(1, Ordering::Relaxed) % HOSTS;
-        let socket = self.socket(port, turn)?;
+        let socket = Self::socket(port, turn)?;
         let mut connection = match mode {
-            Mode::Raw => self.raw(socket, &self.hellos[usize::from(turn)])?,
+            Mode::Raw => raw(socket, &self.hellos[usize::from(turn)])?,
             Mode::Tls => {
                 let name = match kind {
                     Kind::Front => &self.tls_names[usize::from(turn)],
@@ -141,7 +141,7 @@ impl Dialer {
     /// Opens a raw connection to a host that is not one of the standard ones.
     pub(crate) fn open_host(&self, target: &Target, host: &str) -> Result<Connection> {
         let hello = hello(&self.tls, ServerName::try_from(host.to_owned())?)?;
-        let mut connection = self.raw(self.socket(target.port, 0)?, &hello)?;
+        let mut connection = raw(Self::socket(target.port, 0)?, &hello)?;
         connection.echo(&self.greeting)?;
         Ok(connection)
     }
@@ -155,22 +155,13 @@ impl Dialer {
         Ok(())
     }
 
-    fn socket(&self, port: u16, turn: u8) -> io::Result<TcpStream> {
+    fn socket(port: u16, turn: u8) -> io::Result<TcpStream> {
         let address = SocketAddr::from((Ipv4Addr::new(127, 0, 2, turn + 1), port));
         let socket = TcpStream::connect_timeout(&address, PATIENCE)?;
         socket.set_nodelay(true)?;
         socket.set_read_timeout(Some(PATIENCE))?;
         socket.set_write_timeout(Some(PATIENCE))?;
         Ok(socket)
-    }
-
-    #[expect(
-        clippy::unused_self,
-        reason = "reads as the other way to open a connection"
-    )]
-    fn raw(&self, mut socket: TcpStream, hello: &[u8]) -> io::Result<Connection> {
-        socket.write_all(hello)?;
-        Ok(Connection::Raw(socket))
     }
 }
 
@@ -199,7 +190,13 @@ fn exchange<S: Read + Write>(stream: &mut S, frame: &[u8], answer: &mut [u8]) ->
     stream.read_exact(answer)
 }
 
-/// The bytes of a ClientHello for this name.
+/// Says hello and leaves it at that.
+fn raw(mut socket: TcpStream, hello: &[u8]) -> io::Result<Connection> {
+    socket.write_all(hello)?;
+    Ok(Connection::Raw(socket))
+}
+
+/// The bytes of a `ClientHello` for this name.
 fn hello(config: &Arc<ClientConfig>, name: ServerName<'static>) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     ClientConnection::new(Arc::clone(config), name)?.write_tls(&mut bytes)?;

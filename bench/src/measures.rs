@@ -36,7 +36,7 @@ pub(crate) struct Effort {
     pub(crate) routes: usize,
     /// Changes made to it.
     pub(crate) changes: usize,
-    /// Operations per second, and for how long, while system calls are counted.
+    /// How much load is offered while system calls are counted.
     pub(crate) traced: Duration,
 }
 
@@ -105,7 +105,7 @@ impl Effort {
                 repetitions: 3,
                 spare: 1,
             },
-            latencies: 20,
+            latencies: 40,
             idle_front: [1000, 9000],
             idle_node: [1000, 4000],
             routes: 100_000,

@@ -1,4 +1,4 @@
-//! The namespace of a run: own loopback, own TIME_WAIT table, own processes.
+//! The namespace of a run: own loopback, own `TIME_WAIT` table, own processes.
 //!
 //! `enter` starts this program again under `unshare`; `prepare` is what the
 //! inner one does first. Everything started inside dies with it, because it is
@@ -48,7 +48,10 @@ pub(crate) fn enter(arguments: &ProxyArguments) -> Result<ExitCode> {
         .stdin(Stdio::piped())
         .spawn()
         .context("starting `unshare` (package util-linux); is it installed?")?;
+    // Held until the run is over: waiting would close it at once.
+    let lifeline = child.stdin.take();
     let status = child.wait().context("waiting for the run")?;
+    drop(lifeline);
     if status.success() {
         Ok(ExitCode::SUCCESS)
     } else {

@@ -1,5 +1,5 @@
 //! What the load generator and the backend say to each other, after the TLS
-//! handshake or, in raw mode, after a ClientHello that nobody answers.
+//! handshake or, in raw mode, after a `ClientHello` that nobody answers.
 //!
 //! A frame is one byte of operation and four of length (big endian, of the
 //! whole frame for an echo, of the wanted answer for a download).

@@ -231,3 +231,6 @@ pub(crate) fn repeat(
         _ => Ok((good, None)),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -32,9 +32,9 @@ pub(crate) fn run(arguments: &ProxyArguments) -> Result<()> {
     )?;
     measures::cpu::run(&mut scene)?;
     measures::latency::run(&mut scene)?;
-    measures::syscalls::run(&mut scene)?;
-    measures::routes::run(&mut scene)?;
-    measures::idle::run(&mut scene)?;
+    measures::syscalls::run(&mut scene);
+    measures::routes::run(&mut scene);
+    measures::idle::run(&mut scene);
     println!("{}", report::terminal::render(&scene.results));
     if let Some(out) = &arguments.out {
         write(out, &scene.results)?;

@@ -77,8 +77,14 @@ mod tests {
     #[test]
     fn one_wild_value_does_not_move_the_median() {
         let spread = Spread::of([1.0, 1.0, 1.0, 1.0, 900.0]).unwrap();
-        assert_eq!(spread.middle, 1.0);
-        assert_eq!(spread.high, 1.0);
+        assert_eq!(
+            spread,
+            Spread {
+                low: 1.0,
+                middle: 1.0,
+                high: 1.0
+            }
+        );
     }
 
     #[test]

@@ -29,7 +29,7 @@ use crate::{
 };
 
 /// Hosts of each kind, each with its own backend address, so that no pair of
-/// addresses runs out of ports that wait in TIME_WAIT.
+/// addresses runs out of ports that wait in `TIME_WAIT`.
 pub(crate) const HOSTS: u8 = 16;
 /// Envoy and Traefik need a second or two; anything longer is a failure.
 const START_LIMIT: Duration = Duration::from_secs(30);

@@ -7,7 +7,7 @@ use crate::{
     cli::Test,
     load::{Mode, Window, bulk::Bulk, connections, round_trips::RoundTrips},
     results::Metric,
-    rotation::{self, Invalid, Round, Rules, Yardstick},
+    rotation::{self, Invalid, Rhythm, Round, Rules, Yardstick},
     stats::Spread,
     targets::{Kind, Target},
 };
@@ -24,6 +24,7 @@ const TWINS_AT_RATE: f64 = 0.03;
 const TWINS_IN_BULK: f64 = 0.10;
 
 /// One CPU test.
+#[derive(Clone, Copy)]
 struct Plan {
     test: Test,
     kind: Kind,
@@ -43,112 +44,110 @@ const SPLICERS: [&str; 3] = [
 /// What HAProxy decides by itself is not its best for bulk.
 const NON_SPLICERS: [&str; 2] = ["haproxy", "haproxy-again"];
 
+/// At a fixed rate the ends' work is the same for all, and so a yardstick.
+const AT_RATE: Rules = Rules {
+    yardstick: Yardstick::Ends,
+    twin_slack: TWINS_AT_RATE,
+};
+const IN_BULK: Rules = Rules {
+    yardstick: Yardstick::Nothing,
+    twin_slack: TWINS_IN_BULK,
+};
+
 /// Runs those of the CPU tests that were asked for.
 pub(crate) fn run(scene: &mut Scene) -> Result<()> {
-    let length = scene.effort.rhythm.window;
-    let ends = Rules {
-        yardstick: Yardstick::Ends,
-        twin_slack: TWINS_AT_RATE,
+    let conn = Plan {
+        test: Test::Conn,
+        kind: Kind::Front,
+        without: &SPLICERS,
+        rules: AT_RATE,
+        scale: 1e6,
+    };
+    let rt = Plan {
+        test: Test::Rt,
+        ..conn
+    };
+    let bulk = Plan {
+        test: Test::Bulk,
+        without: &NON_SPLICERS,
+        rules: IN_BULK,
+        scale: 1.0,
+        ..conn
+    };
+    let bulk_tls = Plan {
+        test: Test::BulkTls,
+        ..bulk
     };
     let client = Rules {
         yardstick: Yardstick::Client,
-        ..ends
+        ..AT_RATE
     };
-    let plain = Rules {
-        yardstick: Yardstick::Nothing,
-        twin_slack: TWINS_IN_BULK,
+    let node_conn = Plan {
+        test: Test::NodeConn,
+        kind: Kind::Node,
+        without: &[],
+        rules: client,
+        ..conn
+    };
+    let node_rt = Plan {
+        test: Test::NodeRt,
+        rules: AT_RATE,
+        ..node_conn
     };
     if scene.begins(Test::Conn, "front doors: CPU per TLS connection") {
-        let plan = Plan {
-            test: Test::Conn,
-            kind: Kind::Front,
-            without: &SPLICERS,
-            rules: ends,
-            scale: 1e6,
-        };
-        plan.run(
-            scene,
-            |_, _| Ok(()),
-            |scene, target, ()| {
-                connections::at_rate(&scene.dialer, target, FRONT_CONNECTIONS, length)
-            },
-        )?;
+        conn.connections(scene, FRONT_CONNECTIONS)?;
     }
     if scene.begins(Test::Rt, "front doors: CPU per round trip") {
-        let plan = Plan {
-            test: Test::Rt,
-            kind: Kind::Front,
-            without: &SPLICERS,
-            rules: ends,
-            scale: 1e6,
-        };
-        plan.run(
-            scene,
-            |scene, target| Ok(RoundTrips::open(&scene.dialer, target, Mode::Raw)?),
-            |_, _, lanes| lanes.at_rate(ROUND_TRIPS, length),
-        )?;
+        rt.round_trips(scene, Mode::Raw, ROUND_TRIPS)?;
     }
-    for (test, mode, what) in [
-        (
-            Test::Bulk,
-            Mode::Raw,
-            "front doors: CPU per GB of plain bytes",
-        ),
-        (
-            Test::BulkTls,
-            Mode::Tls,
-            "front doors: CPU per GB of TLS records",
-        ),
-    ] {
-        if scene.begins(test, what) {
-            let plan = Plan {
-                test,
-                kind: Kind::Front,
-                without: &NON_SPLICERS,
-                rules: plain,
-                scale: 1.0,
-            };
-            plan.run(
-                scene,
-                |scene, target| Ok(Bulk::open(&scene.dialer, target, mode)?),
-                |_, _, bulk| bulk.for_a_while(length),
-            )?;
-        }
+    if scene.begins(Test::Bulk, "front doors: CPU per GB of plain bytes") {
+        bulk.bulk(scene, Mode::Raw)?;
+    }
+    if scene.begins(Test::BulkTls, "front doors: CPU per GB of TLS records") {
+        bulk_tls.bulk(scene, Mode::Tls)?;
     }
     if scene.begins(Test::NodeConn, "node proxies: CPU per TLS connection") {
-        let plan = Plan {
-            test: Test::NodeConn,
-            kind: Kind::Node,
-            without: &[],
-            rules: client,
-            scale: 1e6,
-        };
-        plan.run(
-            scene,
-            |_, _| Ok(()),
-            |scene, target, ()| {
-                connections::at_rate(&scene.dialer, target, NODE_CONNECTIONS, length)
-            },
-        )?;
+        node_conn.connections(scene, NODE_CONNECTIONS)?;
     }
     if scene.begins(Test::NodeRt, "node proxies: CPU per round trip") {
-        let plan = Plan {
-            test: Test::NodeRt,
-            kind: Kind::Node,
-            without: &[],
-            rules: ends,
-            scale: 1e6,
-        };
-        plan.run(
-            scene,
-            |scene, target| Ok(RoundTrips::open(&scene.dialer, target, Mode::Tls)?),
-            |_, _, lanes| lanes.at_rate(NODE_ROUND_TRIPS, length),
-        )?;
+        node_rt.round_trips(scene, Mode::Tls, NODE_ROUND_TRIPS)?;
     }
     Ok(())
 }
 
 impl Plan {
+    fn connections(&self, scene: &mut Scene, rate: f64) -> Result<()> {
+        let length = scene.effort.rhythm.window;
+        let nothing = |_: &Scene, _: &Target| Ok(());
+        self.run(scene, nothing, |scene, target, ()| {
+            connections::at_rate(&scene.dialer, target, rate, length)
+        })
+    }
+
+    fn round_trips(&self, scene: &mut Scene, mode: Mode, rate: f64) -> Result<()> {
+        let length = scene.effort.rhythm.window;
+        let open =
+            |scene: &Scene, target: &Target| Ok(RoundTrips::open(&scene.dialer, target, mode)?);
+        self.run(scene, open, |_, _, lanes| lanes.at_rate(rate, length))
+    }
+
+    fn bulk(&self, scene: &mut Scene, mode: Mode) -> Result<()> {
+        let length = scene.effort.rhythm.window;
+        let open = |scene: &Scene, target: &Target| Ok(Bulk::open(&scene.dialer, target, mode)?);
+        self.run(scene, open, |_, _, bulk| bulk.for_a_while(length))
+    }
+
+    /// Bulk keeps both cores busy all the time; fewer repetitions say as much.
+    fn rhythm(&self, scene: &Scene) -> Rhythm {
+        let rhythm = scene.effort.rhythm;
+        let fewer = matches!(self.test, Test::Bulk | Test::BulkTls | Test::NodeRt);
+        let repetitions = rhythm.repetitions.saturating_sub(usize::from(fewer)).max(1);
+        Rhythm {
+            repetitions,
+            ..rhythm
+        }
+    }
+
     /// Repeats rounds until enough of them count, then adds the facts.
     fn run<S>(
         &self,
@@ -160,7 +159,7 @@ impl Plan {
             let targets = scene.running(self.kind, self.without);
             let names: Vec<&'static str> = targets.iter().map(|target| target.name).collect();
             let twins = names.get(1).is_some_and(|name| name.ends_with("-again"));
-            let (rounds, refused) = rotation::repeat(scene.effort.rhythm, || {
+            let (rounds, refused) = rotation::repeat(self.rhythm(scene), || {
                 let mut states = targets
                     .iter()
                     .map(|target| {
@@ -219,10 +218,14 @@ impl Plan {
                 .any(|target| target.name == name && !target.beside.is_empty())
         };
         let with_gate: Vec<bool> = names.iter().map(|name| has_beside(name)).collect();
+        // Without the reference there is nothing to compare with.
+        let compared = names
+            .first()
+            .is_some_and(|name| name.starts_with("haproxy"));
         for (number, name) in names.iter().enumerate() {
             let ratio =
                 |pair: fn(&rotation::Sample, &rotation::Sample, Rules) -> f64| {
-                    Spread::of(rounds.iter().filter_map(|round| {
+                    Spread::of(rounds.iter().filter(|_| compared).filter_map(|round| {
                         Some(pair(round.get(number)?, round.first()?, self.rules))
                     }))
                 };

@@ -39,10 +39,10 @@ const TOLD: [(&str, &str, Tell); 3] = [
 ];
 
 /// Measures those that run.
-pub(crate) fn run(scene: &mut Scene) -> Result<()> {
+pub(crate) fn run(scene: &mut Scene) {
     let count = scene.effort.routes;
     if !scene.begins(Test::Routes, &format!("one new route among {count}")) {
-        return Ok(());
+        return;
     }
     let routes = Route::many(count);
     for (name, title, tell) in TOLD {
@@ -73,7 +73,6 @@ pub(crate) fn run(scene: &mut Scene) -> Result<()> {
             );
         }
     }
-    Ok(())
 }
 
 fn millis(times: impl Iterator<Item = Duration>) -> Option<Spread> {

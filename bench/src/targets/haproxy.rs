@@ -147,12 +147,13 @@ fn global(tune: &str, socket: &Path) -> String {
     format!(
         "global
     nbthread 2
-    maxconn 9800
+    maxconn 9500
+    maxpipes 64
     stats socket {} level admin
 {tune}
 defaults
     mode tcp
-    maxconn 9800
+    maxconn 9500
     timeout connect 5s
     timeout client 1h
     timeout server 1h

@@ -52,7 +52,7 @@ events {{ worker_connections 19000; }}
 stream {{
   map_hash_max_size 262144;
   map_hash_bucket_size 128;
-  map $ssl_preread_name $backend {{
+  map $ssl_preread_server_name $backend {{
     include {directory}/hosts.map;
   }}
   server {{

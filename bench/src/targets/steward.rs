@@ -63,6 +63,7 @@ fn gateway(setting: &Setting<'_>) -> Result<Vec<Program>> {
     )])
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "has the shape of all the others")]
 fn terminate(setting: &Setting<'_>) -> Result<Vec<Program>> {
     let upstream = format!("127.0.1.1:{TLS_PORT}");
     let mut program = proxy(setting, "terminate", &upstream, setting.second_port);

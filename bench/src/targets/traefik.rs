@@ -31,9 +31,9 @@ fn front(setting: &Setting<'_>) -> Result<Vec<Program>> {
             json!({ "loadBalancer": { "servers": [{ "address": route.backend.to_string() }] } });
         services.insert(service, servers);
     }
-    let routes = json!({ "tcp": { "routers": Value::Object(routers), "services": Value::Object(services) } });
+    let dynamic = json!({ "tcp": { "routers": Value::Object(routers), "services": Value::Object(services) } });
     // JSON is YAML, and Traefik goes by the name.
-    let path = setting.write("routes.yaml", &routes.to_string())?;
+    let path = setting.write("routes.yaml", &dynamic.to_string())?;
     let mut program = Program::new(
         "traefik",
         &setting.program,
