@@ -327,7 +327,7 @@ impl FromStr for Part {
 }
 
 impl Options {
-    /// Options from the environment: STEWARD_CACHE, else XDG_CACHE_HOME, else HOME.
+    /// Options from the environment: `STEWARD_CACHE`, else `XDG_CACHE_HOME`, else `HOME`.
     pub fn from_env() -> Result<Self, Error> {
         let folder = |name: &str| {
             env::var_os(name)

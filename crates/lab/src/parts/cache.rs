@@ -51,13 +51,13 @@ impl Cache {
         Some(self.parts().join(name)).filter(|folder| folder.is_dir())
     }
 
-    /// Makes a folder by calling `make` with an empty one to fill and a file to log
-    /// into; whatever `make` leaves in a subfolder `src` or `tmp` is thrown away.
+    /// Makes a folder by calling `fill` with an empty one to fill and a file to log
+    /// into; whatever `fill` leaves in a subfolder `src` or `tmp` is thrown away.
     pub(crate) fn make(
         &self,
         item: &Item<'_>,
         progress: &Progress,
-        make: impl FnOnce(&Path, &Path) -> Result<(), Error>,
+        fill: impl FnOnce(&Path, &Path) -> Result<(), Error>,
     ) -> Result<PathBuf, Error> {
         let parts = self.parts();
         fs::create_dir_all(&parts).map_err(io("create", &parts))?;
@@ -70,7 +70,7 @@ impl Cache {
         let stage = parts.join(format!(".{}.making", item.name));
         let log = parts.join(format!(".{}.log", item.name));
         empty(&stage)?;
-        let made = make(&stage, &log).and_then(|()| self.finish(&stage, item.name));
+        let made = fill(&stage, &log).and_then(|()| self.finish(&stage, item.name));
         if made.is_err() {
             // Only the Go build cache is worth keeping from a build that failed.
             let _left = fs::remove_dir_all(&stage);

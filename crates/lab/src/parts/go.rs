@@ -143,11 +143,9 @@ impl Job<'_> {
     }
 
     fn link_flags(&self) -> String {
-        let mut flags = "-s -w".to_owned();
-        for (name, value) in self.go.variables {
-            flags.push_str(&format!(" -X {name}={value}"));
-        }
-        flags
+        let set = |(name, value): &(&str, &str)| format!(" -X {name}={value}");
+        let variables: String = self.go.variables.iter().map(set).collect();
+        format!("-s -w{variables}")
     }
 
     /// A part whose programs name another version would be refused in `--bin-dir`
@@ -185,7 +183,7 @@ impl Job<'_> {
 
     fn go(&self, go_build: &Path, verb: &str) -> Command {
         let mut command = child::command(self.toolchain);
-        settle(&mut command, self.cache_home(go_build));
+        settle(&mut command, go_build.with_file_name("go"));
         command
             .arg(verb)
             .current_dir(self.stage.join("src"))
@@ -193,10 +191,6 @@ impl Job<'_> {
             .env("GOTMPDIR", self.stage.join("tmp"))
             .env("GOFLAGS", "-mod=readonly -buildvcs=false");
         command
-    }
-
-    fn cache_home(&self, go_build: &Path) -> PathBuf {
-        go_build.with_file_name("go")
     }
 
     fn fetch_error(&self, said: &[String]) -> Error {

@@ -56,26 +56,13 @@ fn missing(part: Part, program: &str) -> crate::parts::Error {
 /// in once, with links; those of a foreign folder go in one by one.
 fn programs(parts: &Parts, part: Part, names: &[&str], folder: &str) -> Result<Arc<Layer>, Error> {
     let mut layer = Layer::default();
-    let mut first: Option<(std::path::PathBuf, String)> = None;
     for name in names {
         let from = path(parts, part, name)?;
         let real = from.canonicalize().map_err(io("read", from))?;
-        let at = format!("{folder}/{name}");
-        match &first {
-            Some((same, target)) if *same == real => layer = layer.link(&at, target),
-            Some(_) => layer = layer.program(&real, &at)?,
-            None => {
-                let alone = real.file_name().is_some_and(|file| file == *name);
-                if alone {
-                    layer = layer.program(&real, &at)?;
-                    first = Some((real, (*name).to_owned()));
-                } else {
-                    let target = part.name();
-                    layer = layer.program(&real, &format!("{folder}/{target}"))?;
-                    layer = layer.link(&at, target);
-                    first = Some((real, target.to_owned()));
-                }
-            }
+        let file = real.file_name().unwrap_or_default().to_string_lossy();
+        layer = layer.program(&real, &format!("{folder}/{file}"))?;
+        if file != *name {
+            layer = layer.link(&format!("{folder}/{name}"), &file);
         }
     }
     Ok(Arc::new(layer))
