@@ -33,7 +33,8 @@ pub struct Rule {
     pub reason: Reason,
 }
 
-/// Kinds of errors that the API server tells apart.
+/// Kinds of errors that the API server tells apart. It also knows duplicates, but leaves out the
+/// message for those.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Reason {
     /// The value is wrong.
@@ -43,8 +44,6 @@ pub enum Reason {
     FieldValueForbidden,
     /// It is missing.
     FieldValueRequired,
-    /// It is there twice.
-    FieldValueDuplicate,
 }
 
 /// Every rule of `TenantControlPlane`.

@@ -36,8 +36,7 @@ fn containers() -> Vec<Rule> {
                 unique(list, "x.name"),
                 format!("deployment.{list}: two containers have the same name; rename one"),
             )
-            .field(field)
-            .duplicate(),
+            .field(field),
         );
         rules.push(
             Rule::new(
@@ -53,8 +52,7 @@ fn containers() -> Vec<Rule> {
                      volumeMounts[].mountPath once"
                 ),
             )
-            .field(field)
-            .duplicate(),
+            .field(field),
         );
     }
     rules.push(
@@ -66,8 +64,7 @@ fn containers() -> Vec<Rule> {
             "deployment.additionalInitContainers: an init container has the name of an additional \
              container; rename one",
         )
-        .field(".additionalInitContainers")
-        .duplicate(),
+        .field(".additionalInitContainers"),
     );
     rules
 }
@@ -90,8 +87,7 @@ fn volumes() -> Vec<Rule> {
             unique("additionalVolumes", "x.name"),
             "deployment.additionalVolumes: two volumes have the same name; rename one",
         )
-        .field(".additionalVolumes")
-        .duplicate(),
+        .field(".additionalVolumes"),
     ]
 }
 
@@ -112,8 +108,7 @@ fn mounts() -> Vec<Rule> {
                     "additionalVolumeMounts.{list}: two mounts on one path; give each mountPath once"
                 ),
             )
-            .field(field)
-            .duplicate(),
+            .field(field),
         );
         rules.push(
             Rule::new(
@@ -170,15 +165,13 @@ fn ports() -> Vec<Rule> {
             unique("additionalPorts", "x.name"),
             "service.additionalPorts: two ports have the same name; rename one",
         )
-        .field(".additionalPorts")
-        .duplicate(),
+        .field(".additionalPorts"),
         Rule::new(
             SERVICE,
             unique("additionalPorts", "[string(x.port), x.protocol]"),
             "service.additionalPorts: two ports have the same number and protocol; change one",
         )
-        .field(".additionalPorts")
-        .duplicate(),
+        .field(".additionalPorts"),
         Rule::new(
             "spec",
             "!has(self.controlPlane.service.additionalPorts) || \

@@ -75,8 +75,7 @@ fn datastore() -> Vec<Rule> {
             unique("dataStoreOverrides", "x.resource"),
             "dataStoreOverrides: duplicate resource override; name each resource once",
         )
-        .field(".dataStoreOverrides")
-        .duplicate(),
+        .field(".dataStoreOverrides"),
         Rule::new(
             "spec.dataStoreOverrides[]",
             "self.resource.matches('^[a-z0-9.-]*/[a-z0-9]+$')",

@@ -1,0 +1,10 @@
+//! The rules, on a real API server: what is refused, with which sentence, and what is accepted.
+//!
+//! Needs etcd, kube-apiserver and kubectl, found as the light fixture finds them.
+
+mod accepted;
+mod refused_datastores;
+mod refused_pods;
+mod refused_tenants;
+mod server;
+mod transitions;

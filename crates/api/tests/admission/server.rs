@@ -1,0 +1,230 @@
+//! A server with our CRDs and policies installed, and manifests to try on it.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result, anyhow, bail};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::{Api, DynamicObject, Patch, PatchParams, PostParams};
+use kube::core::{ApiResource, GroupVersionKind};
+use kube::{Client, ResourceExt};
+use serde_json::{Value, json};
+use steward_lab::fixture::ApiServer;
+use tokio::sync::OnceCell;
+
+/// Long enough for a busy machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+pub(crate) struct Server {
+    pub(crate) client: Client,
+    pub(crate) namespace: String,
+}
+
+impl Server {
+    /// A namespace of this test's own on the server that all tests share.
+    pub(crate) async fn new(prefix: &str) -> Result<Self> {
+        static INSTALLED: OnceCell<()> = OnceCell::const_new();
+        let fixture = ApiServer::shared().await?;
+        let client = fixture.client().await?;
+        INSTALLED
+            .get_or_try_init(|| install(client.clone()))
+            .await?;
+        let namespace = fixture.namespace(prefix).await?;
+        Ok(Self { client, namespace })
+    }
+
+    /// Creates the object for real.
+    pub(crate) async fn create(&self, object: &Value) -> kube::Result<DynamicObject> {
+        self.api(object)
+            .create(&PostParams::default(), &parse(object))
+            .await
+    }
+
+    /// What the server says to the object, without keeping it.
+    pub(crate) async fn try_out(&self, object: &Value) -> kube::Result<DynamicObject> {
+        let dry_run = PostParams {
+            dry_run: true,
+            ..PostParams::default()
+        };
+        self.api(object).create(&dry_run, &parse(object)).await
+    }
+
+    /// Merges a change into the stored object.
+    pub(crate) async fn change(
+        &self,
+        object: &Value,
+        change: &Value,
+    ) -> kube::Result<DynamicObject> {
+        let api = self.api(object);
+        api.patch(
+            &name(object),
+            &PatchParams::default(),
+            &Patch::Merge(change),
+        )
+        .await
+    }
+
+    /// Merges a change into the stored object's status.
+    pub(crate) async fn report(&self, object: &Value, status: &Value) -> Result<DynamicObject> {
+        let api = self.api(object);
+        let change = json!({ "status": status });
+        let patch = Patch::Merge(&change);
+        Ok(api
+            .patch_status(&name(object), &PatchParams::default(), &patch)
+            .await?)
+    }
+
+    /// Fails unless the object is refused with this sentence.
+    pub(crate) async fn refuses(&self, object: &Value, sentence: &str) -> Result<()> {
+        expect(self.try_out(object).await, sentence)
+    }
+
+    fn api(&self, object: &Value) -> Api<DynamicObject> {
+        let kind = object["kind"].as_str().unwrap_or_default();
+        let api_version = object["apiVersion"].as_str().unwrap_or_default();
+        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+        let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
+        match kind {
+            "TenantControlPlane" => {
+                let namespace = object
+                    .pointer("/metadata/namespace")
+                    .and_then(Value::as_str);
+                let namespace = namespace.unwrap_or(&self.namespace);
+                Api::namespaced_with(self.client.clone(), namespace, &resource)
+            }
+            _ => Api::all_with(self.client.clone(), &resource),
+        }
+    }
+}
+
+/// Fails unless the answer is a refusal with this sentence.
+pub(crate) fn expect(answer: kube::Result<DynamicObject>, sentence: &str) -> Result<()> {
+    match answer {
+        Ok(object) => bail!("{} was accepted; expected: {sentence}", object.name_any()),
+        Err(kube::Error::Api(status)) if status.message.contains(sentence) => Ok(()),
+        Err(kube::Error::Api(status)) => {
+            bail!("expected: {sentence}\n    but read: {}", status.message)
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Tries a table of manifests: each line is a name, a change to the base, and the sentence.
+pub(crate) async fn try_table(
+    server: &Server,
+    base: fn(&str) -> Value,
+    table: &[(&str, &str, &str)],
+) -> Result<()> {
+    let mut failures = Vec::new();
+    for (name, change, sentence) in table {
+        if let Err(error) = server.refuses(&base(change), sentence).await {
+            failures.push(format!("{name}: {error:#}"));
+        }
+    }
+    if failures.is_empty() {
+        Ok(())
+    } else {
+        Err(anyhow!("{}", failures.join("\n")))
+    }
+}
+
+/// A tenant that is accepted, with a change merged into it.
+pub(crate) fn tenant(change: &str) -> Value {
+    let base = json!({
+        "apiVersion": "steward.butlerlabs.dev/v1alpha1",
+        "kind": "TenantControlPlane",
+        "metadata": { "name": "blue" },
+        "spec": {
+            "kubernetes": { "version": "v1.36.3" },
+            "controlPlane": { "service": { "serviceType": "ClusterIP" } },
+        },
+    });
+    merged(base, yaml(change))
+}
+
+/// A datastore that is accepted, with a change merged into it.
+pub(crate) fn datastore(change: &str) -> Value {
+    let base = json!({
+        "apiVersion": "steward.butlerlabs.dev/v1alpha1",
+        "kind": "DataStore",
+        "metadata": { "name": "gold" },
+        "spec": { "driver": "etcd" },
+    });
+    merged(base, yaml(change))
+}
+
+pub(crate) fn yaml(text: &str) -> Value {
+    if text.is_empty() {
+        return json!({});
+    }
+    serde_saphyr::from_str(text).unwrap_or_else(|error| panic!("{error}\n{text}"))
+}
+
+fn merged(mut base: Value, change: Value) -> Value {
+    match (&mut base, change) {
+        (Value::Object(fields), Value::Object(changes)) => {
+            for (name, change) in changes {
+                let old = fields.remove(&name).unwrap_or(Value::Null);
+                fields.insert(name, merged(old, change));
+            }
+            base
+        }
+        (_, change) => change,
+    }
+}
+
+fn parse(object: &Value) -> DynamicObject {
+    serde_json::from_value(object.clone()).expect("a test's manifest is an object")
+}
+
+fn name(object: &Value) -> String {
+    object["metadata"]["name"]
+        .as_str()
+        .unwrap_or_default()
+        .to_owned()
+}
+
+async fn install(client: Client) -> Result<()> {
+    let crds: Api<CustomResourceDefinition> = Api::all(client.clone());
+    for crd in steward_api::crds::all()? {
+        crds.create(&PostParams::default(), &crd)
+            .await
+            .context("install a CRD")?;
+    }
+    for object in steward_api::rules::policies::objects() {
+        let object: DynamicObject = serde_json::from_value(object)?;
+        let kind = object.types.clone().unwrap_or_default().kind;
+        let gvk = GroupVersionKind::gvk("admissionregistration.k8s.io", "v1", &kind);
+        let plural = if kind.ends_with("Policy") {
+            "validatingadmissionpolicies"
+        } else {
+            "validatingadmissionpolicybindings"
+        };
+        let resource = ApiResource::from_gvk_with_plural(&gvk, plural);
+        let api: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
+        api.create(&PostParams::default(), &object)
+            .await
+            .context("install a policy")?;
+    }
+    effective(client).await
+}
+
+/// A CRD is served, and a policy enforced, a moment after it was created.
+async fn effective(client: Client) -> Result<()> {
+    let server = Server {
+        client,
+        namespace: "default".into(),
+    };
+    let nameless = tenant("spec: {controlPlane: {ingress: {}}}");
+    let datastore = datastore("spec: {managed: {}}");
+    steward_lab::poll(PATIENCE, async || {
+        server
+            .refuses(&nameless, "neither a hostname nor a domain")
+            .await?;
+        server
+            .try_out(&datastore)
+            .await
+            .map_err(anyhow::Error::from)
+    })
+    .await
+    .map(|_| ())
+}
