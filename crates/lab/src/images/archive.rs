@@ -4,10 +4,12 @@
 //! it is whole, so that an interrupted run leaves no archive that looks like one.
 
 use std::{
-    fs::{self, File},
+    fs::{self, File, Permissions},
     io::{BufWriter, Write},
+    os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
     sync::Arc,
+    time::Duration,
 };
 
 use serde_json::json;
@@ -17,6 +19,10 @@ use super::{Error, Image, Layer, error::io, inspect};
 
 /// Raised when the same inputs would give other bytes than before.
 const FORMAT: &str = "1";
+
+/// An archive that nobody wrote again for this long belongs to inputs of the past.
+/// Long enough for several checkouts to be worked on side by side.
+const KEPT_FOR: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// A file with images in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,6 +47,7 @@ pub fn write(images: &[Image], path: &Path) -> Result<Archive, Error> {
     let folder = path.parent().unwrap_or_else(|| Path::new("."));
     let new = tempfile::Builder::new()
         .prefix(".image-")
+        .permissions(Permissions::from_mode(0o644))
         .tempfile_in(folder)
         .map_err(io("create a file in", folder))?;
     let named = Writer::new(new.as_file(), path).write(images)?;
@@ -59,7 +66,29 @@ pub fn cached(images: &[Image], name: &str, folder: &Path) -> Result<Archive, Er
         return inspect(&path);
     }
     fs::create_dir_all(folder).map_err(io("create", folder))?;
-    write(images, &path)
+    let archive = write(images, &path)?;
+    forget_old(name, folder, &path);
+    Ok(archive)
+}
+
+/// Removes archives of the same name that were written long before.
+fn forget_old(name: &str, folder: &Path, except: &Path) {
+    let old = |path: &Path| {
+        let changed = fs::metadata(path).and_then(|meta| meta.modified());
+        changed.is_ok_and(|at| at.elapsed().is_ok_and(|age| age > KEPT_FOR))
+    };
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let (path, file) = (entry.path(), entry.file_name());
+        let file = file.to_string_lossy();
+        let hash = file
+            .strip_prefix(name)
+            .and_then(|rest| rest.strip_prefix('-'));
+        let same = hash.is_some_and(|hash| !hash.contains('-') && hash.ends_with(".tar"));
+        if same && path != except && old(&path) {
+            // Somebody else may have removed it, or may not let us: no harm.
+            let _left = fs::remove_file(path);
+        }
+    }
 }
 
 /// Twelve hex digits that change with anything that goes into the images.

@@ -1,6 +1,13 @@
 //! What is promised of images, on small files and without parts.
 
-use std::{collections::BTreeMap, fs, io::Read, os::unix::fs::PermissionsExt, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    fs,
+    io::Read,
+    os::unix::fs::PermissionsExt,
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
 
 use super::*;
 
@@ -145,6 +152,24 @@ fn an_archive_is_kept_until_an_input_changes() {
     let other = cached(&[image(folder.path())], "hello", &keep).unwrap();
     assert_ne!(first.path, other.path);
     assert_eq!(fs::read_dir(&keep).unwrap().count(), 2);
+}
+
+#[test]
+fn an_archive_of_last_week_goes_when_a_new_one_comes() {
+    let folder = tempfile::tempdir().unwrap();
+    let keep = folder.path().join("images");
+    let first = cached(&[image(folder.path())], "hello", &keep).unwrap();
+    fs::write(keep.join("hello-world-0.tar"), "another").unwrap();
+    for path in [&first.path, &keep.join("hello-world-0.tar")] {
+        let last_week = SystemTime::now() - Duration::from_secs(7 * 24 * 60 * 60);
+        let file = fs::File::options().write(true).open(path).unwrap();
+        file.set_modified(last_week).unwrap();
+    }
+    fs::write(folder.path().join("program"), "something else").unwrap();
+    let second = cached(&[image(folder.path())], "hello", &keep).unwrap();
+    assert!(!first.path.exists());
+    assert!(second.path.exists());
+    assert!(keep.join("hello-world-0.tar").exists());
 }
 
 #[test]
