@@ -96,13 +96,6 @@ impl Rule {
         }
     }
 
-    fn duplicate(self) -> Self {
-        Self {
-            reason: Reason::FieldValueDuplicate,
-            ..self
-        }
-    }
-
     pub(crate) fn to_json(&self) -> Value {
         let mut json = json!({
             "rule": self.expression,
