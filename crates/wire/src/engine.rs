@@ -20,7 +20,7 @@ use crate::{
     inbox::{Inbox, Message},
     listener::{self, Listen, ListenError},
     program::Program,
-    worker::Worker,
+    worker::{Place, Shared, Worker},
 };
 
 /// How the engine behaves. [`Config::default`] is right for all our programs.
@@ -163,14 +163,19 @@ impl Engine {
                 .map_err(system("make an eventfd"))?;
             let inbox = Arc::new(inbox);
             let counters = Arc::new(Counters::default());
-            let shared = crate::worker::Shared {
+            let shared = Shared {
                 program: Arc::clone(program),
-                inbox: Arc::clone(&inbox),
                 counters: Arc::clone(&counters),
                 descriptors: Arc::clone(&descriptors),
             };
-            let worker = Worker::new(index, count, config, sockets, shared)
-                .map_err(system("make an epoll instance"))?;
+            let worker = Worker::new(
+                Place::new(index, Arc::clone(&inbox)),
+                count,
+                config,
+                sockets,
+                shared,
+            )
+            .map_err(system("make an epoll instance"))?;
             let thread = thread::Builder::new()
                 .name(format!("worker-{index}"))
                 .spawn(move || worker.run())

@@ -1,12 +1,16 @@
 //! The data plane's core: ClientHello, PROXY protocol, relay, TLS identity, dial, drain.
 
+pub mod admin;
 mod counters;
 mod descriptors;
+pub mod dial;
 pub mod engine;
 pub mod hello;
 pub mod identity;
 mod inbox;
 mod listener;
+pub mod logging;
+pub mod metrics;
 mod pipes;
 mod poller;
 pub mod program;

@@ -98,6 +98,7 @@ pub struct Context<'a> {
     pub(crate) now: Instant,
     pub(crate) worker: usize,
     pub(crate) listener: usize,
+    pub(crate) peer: SocketAddr,
     pub(crate) client: Option<BorrowedFd<'a>>,
     pub(crate) inbox: &'a Arc<Inbox>,
     pub(crate) session: u64,
@@ -246,6 +247,11 @@ impl Context<'_> {
     /// The index of the worker thread.
     pub fn worker(&self) -> usize {
         self.worker
+    }
+
+    /// The client's address as the kernel gave it.
+    pub fn peer(&self) -> SocketAddr {
+        self.peer
     }
 
     /// The index of the listener, in the order given to the engine.

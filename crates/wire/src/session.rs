@@ -27,7 +27,7 @@ pub(crate) struct Session<S> {
     pub(crate) program: S,
     pub(crate) client: Leg,
     pub(crate) server: Leg,
-    pub(crate) peer: SocketAddr,
+    pub(crate) origin: Origin,
     /// The address being dialled.
     pub(crate) address: SocketAddr,
     pub(crate) started: Instant,
@@ -39,9 +39,15 @@ pub(crate) struct Session<S> {
     pub(crate) kept_alive: bool,
     /// Whether the session waits in the worker's list of unfinished work.
     pub(crate) queued: bool,
-    pub(crate) listener: u8,
     /// The first thing that went wrong.
     pub(crate) end: Option<Box<End>>,
+}
+
+/// Where a session came from.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Origin {
+    pub(crate) peer: SocketAddr,
+    pub(crate) listener: u8,
 }
 
 /// Where a session is on its way.

@@ -26,7 +26,7 @@ use crate::{
     poller::{Interest, Poller, Readiness},
     program::{Context, End, Program, Refusal, Summary},
     relay::{self, Drive, Tools},
-    session::{Leg, Phase, Session},
+    session::{Leg, Origin, Phase, Session},
     slab::{Side, Slab, Token},
     wheel::{Tick, Wheel},
 };
@@ -39,13 +39,21 @@ mod peek;
 #[derive(Debug)]
 pub(crate) struct Shared<P> {
     pub(crate) program: Arc<P>,
-    pub(crate) inbox: Arc<Inbox>,
     pub(crate) counters: Arc<Counters>,
     pub(crate) descriptors: Arc<Descriptors>,
 }
 
+/// Where and when a worker works.
+#[derive(Debug)]
+pub(crate) struct Place {
+    /// When the current batch of events was picked up.
+    now: Instant,
+    worker: usize,
+    inbox: Arc<Inbox>,
+}
+
 pub(crate) struct Worker<P: Program> {
-    index: usize,
+    place: Place,
     config: Config,
     shared: Shared<P>,
     poller: Poller,
@@ -58,7 +66,6 @@ pub(crate) struct Worker<P: Program> {
     /// Sessions whose first bytes are incomplete, oldest first: what gives way
     /// when descriptors run out.
     unfinished: VecDeque<Token>,
-    now: Instant,
     turn: u64,
     draining: bool,
     cut: bool,
@@ -81,19 +88,19 @@ const NOWHERE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0
 
 impl<P: Program> Worker<P> {
     pub(crate) fn new(
-        index: usize,
+        place: Place,
         workers: usize,
         config: &Config,
         sockets: Vec<OwnedFd>,
         shared: Shared<P>,
     ) -> io::Result<Self> {
         let poller = Poller::new()?;
-        poller.add_level(shared.inbox.fd(), Token::reserved(INBOX))?;
+        poller.add_level(place.inbox.fd(), Token::reserved(INBOX))?;
         let listeners = accept::Listener::register(sockets, &poller)?;
         let pipes = Pipes::new(config.pipes.div_ceil(workers), config.pipe_capacity);
-        let now = Instant::now();
+        let now = place.now;
         Ok(Self {
-            index,
+            place,
             config: config.clone(),
             shared,
             poller,
@@ -103,7 +110,6 @@ impl<P: Program> Worker<P> {
             wheel: Wheel::new(now),
             again: Vec::new(),
             unfinished: VecDeque::new(),
-            now,
             turn: 0,
             draining: false,
             cut: false,
@@ -116,19 +122,19 @@ impl<P: Program> Worker<P> {
         let mut expired = Vec::new();
         while !self.cut && !(self.draining && self.sessions.len() == 0) {
             let timeout = match self.again.is_empty() {
-                true => self.wheel.wait(self.now),
+                true => self.wheel.wait(self.place.now),
                 false => Some(std::time::Duration::ZERO),
             };
             if let Err(error) = self.poller.wait(&mut events, timeout) {
                 // Only a bug makes epoll fail; a worker that spins helps nobody.
-                tracing::error!(worker = self.index, %error, "epoll failed, worker stops");
+                tracing::error!(worker = self.place.worker, %error, "epoll failed, worker stops");
                 break;
             }
-            self.now = Instant::now();
+            self.place.now = Instant::now();
             self.turn += 1;
             self.handle(&events);
             self.take_turns();
-            self.wheel.expired(self.now, &mut expired);
+            self.wheel.expired(self.place.now, &mut expired);
             for token in expired.drain(..) {
                 self.deadline(Token::from_raw(token));
             }
@@ -158,7 +164,7 @@ impl<P: Program> Worker<P> {
     }
 
     fn read_inbox(&mut self) {
-        for message in self.shared.inbox.take() {
+        for message in self.place.inbox.take() {
             match message {
                 Message::Wake(token) => self.wake(Token::from_raw(token)),
                 Message::Drain => self.stop_accepting(),
@@ -300,7 +306,7 @@ impl<P: Program> Worker<P> {
         }
         session.phase = Phase::Linger;
         session.end = Some(Box::new(end));
-        session.deadline = self.wheel.tick(self.now + LINGER);
+        session.deadline = self.wheel.tick(self.place.now + LINGER);
         Flow::Keep
     }
 
@@ -348,7 +354,7 @@ impl<P: Program> Worker<P> {
         let flow = if due == Tick::NEVER {
             self.keep_alive(&mut session);
             Flow::Keep
-        } else if due > self.wheel.tick(self.now) {
+        } else if due > self.wheel.tick(self.place.now) {
             self.wheel.insert(due, token.raw());
             Flow::Keep
         } else {
@@ -383,7 +389,7 @@ impl<P: Program> Worker<P> {
         session: &mut Session<P::Session>,
         after: std::time::Duration,
     ) {
-        let tick = self.wheel.tick(self.now + after);
+        let tick = self.wheel.tick(self.place.now + after);
         session.deadline = tick;
         self.wheel.insert(tick, token.raw());
     }
@@ -422,20 +428,13 @@ impl<P: Program> Worker<P> {
         self.sessions.release(token);
         counters::add(&self.shared.counters.closed, 1);
         let summary = Summary {
-            peer: session.peer,
+            peer: session.origin.peer,
             to_server: session.client.received,
             to_client: session.server.received,
-            lasted: self.now.saturating_duration_since(session.started),
+            lasted: self.place.now.saturating_duration_since(session.started),
             end,
         };
-        let cx = context(
-            self.now,
-            self.index,
-            &self.shared.inbox,
-            session.listener,
-            None,
-            token,
-        );
+        let cx = self.place.context(session.origin, None, token);
         self.shared.program.finished(&cx, session.program, &summary);
         self.resume_accepting();
     }
@@ -450,22 +449,31 @@ impl<P: Program> Worker<P> {
     }
 }
 
-/// The circumstances of a call to the program.
-fn context<'a>(
-    now: Instant,
-    worker: usize,
-    inbox: &'a Arc<Inbox>,
-    listener: u8,
-    client: Option<&'a OwnedFd>,
-    token: Token,
-) -> Context<'a> {
-    Context {
-        now,
-        worker,
-        listener: usize::from(listener),
-        client: client.map(AsFd::as_fd),
-        inbox,
-        session: token.raw(),
+impl Place {
+    pub(crate) fn new(worker: usize, inbox: Arc<Inbox>) -> Self {
+        Self {
+            now: Instant::now(),
+            worker,
+            inbox,
+        }
+    }
+
+    /// The circumstances of a call to the program.
+    fn context<'a>(
+        &'a self,
+        origin: Origin,
+        client: Option<&'a OwnedFd>,
+        token: Token,
+    ) -> Context<'a> {
+        Context {
+            now: self.now,
+            worker: self.worker,
+            listener: usize::from(origin.listener),
+            peer: origin.peer,
+            client: client.map(AsFd::as_fd),
+            inbox: &self.inbox,
+            session: token.raw(),
+        }
     }
 }
 

@@ -8,10 +8,12 @@ use rustix::{
 };
 
 use super::{
-    Flow, Leg, NOWHERE, Phase, Poller, Program, Session, Side, Tick, Token, Worker, context,
-    counters, say,
+    Flow, Leg, NOWHERE, Phase, Poller, Program, Session, Side, Tick, Token, Worker, counters, say,
 };
-use crate::program::{Accepted, End, First};
+use crate::{
+    program::{Accepted, End, First},
+    session::Origin,
+};
 
 /// A listening socket of one worker.
 #[derive(Debug)]
@@ -126,15 +128,11 @@ impl<P: Program> Worker<P> {
             self.shared.descriptors.close(1);
             return;
         };
-        let listener = u8::try_from(number).unwrap_or(u8::MAX);
-        let cx = context(
-            self.now,
-            self.index,
-            &self.shared.inbox,
-            listener,
-            Some(&fd),
-            token,
-        );
+        let origin = Origin {
+            peer,
+            listener: u8::try_from(number).unwrap_or(u8::MAX),
+        };
+        let cx = self.place.context(origin, Some(&fd), token);
         let Accepted { session, first } = match self.shared.program.accept(&cx, peer) {
             Ok(accepted) => accepted,
             Err(refusal) => {
@@ -154,15 +152,14 @@ impl<P: Program> Worker<P> {
                 ..Leg::new(fd)
             },
             server: Leg::default(),
-            peer,
+            origin,
             address: NOWHERE,
-            started: self.now,
+            started: self.place.now,
             deadline: Tick::NEVER,
             phase: Phase::Peek,
             later: false,
             kept_alive: false,
             queued: false,
-            listener,
             end: None,
         });
         let flow = match first {
@@ -206,14 +203,14 @@ impl<P: Program> Worker<P> {
         if paused {
             counters::add(&self.shared.counters.accept_pauses, 1);
             tracing::warn!(
-                worker = self.index,
+                worker = self.place.worker,
                 sessions = self.sessions.len(),
                 "out of descriptors, not accepting; raise the limit on open files"
             );
         }
         let retry = self
             .wheel
-            .tick(self.now + std::time::Duration::from_millis(100));
+            .tick(self.place.now + std::time::Duration::from_millis(100));
         self.wheel
             .insert(retry, Token::reserved(super::INBOX).raw());
     }

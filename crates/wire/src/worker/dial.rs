@@ -8,7 +8,7 @@ use rustix::{
     net::{AddressFamily, SocketFlags, SocketType, connect, ipproto, socket_with, sockopt},
 };
 
-use super::{Flow, Interest, Leg, Phase, Program, Session, Side, Token, Worker, context, counters};
+use super::{Flow, Interest, Leg, Phase, Program, Session, Side, Token, Worker, counters};
 use crate::{
     program::{DialFailure, Next},
     relay,
@@ -26,14 +26,9 @@ impl<P: Program> Worker<P> {
             if failure.is_some() {
                 counters::add(&self.shared.counters.dial_failures, 1);
             }
-            let cx = context(
-                self.now,
-                self.index,
-                &self.shared.inbox,
-                session.listener,
-                session.client.fd.as_ref(),
-                token,
-            );
+            let cx = self
+                .place
+                .context(session.origin, session.client.fd.as_ref(), token);
             match self
                 .shared
                 .program
@@ -125,18 +120,15 @@ impl<P: Program> Worker<P> {
         }
         session.phase = Phase::Shake;
         session.server.writable = true;
-        let cx = context(
-            self.now,
-            self.index,
-            &self.shared.inbox,
-            session.listener,
-            session.client.fd.as_ref(),
-            token,
-        );
+        let cx = self
+            .place
+            .context(session.origin, session.client.fd.as_ref(), token);
         self.shared.program.connected(&cx, &mut session.program);
         if session.server.transform.is_some() {
             // The entry set for connecting finds this later one.
-            session.deadline = self.wheel.tick(self.now + self.config.handshake_timeout);
+            session.deadline = self
+                .wheel
+                .tick(self.place.now + self.config.handshake_timeout);
             session.server.flush(&mut self.tools.pipes);
             let tools = &mut self.tools;
             tools.plain.clear();
@@ -151,7 +143,9 @@ impl<P: Program> Worker<P> {
                 return self.linger(session, &[], end);
             }
         } else if session.client.transform.is_some() || session.later {
-            session.deadline = self.wheel.tick(self.now + self.config.handshake_timeout);
+            session.deadline = self
+                .wheel
+                .tick(self.place.now + self.config.handshake_timeout);
         }
         self.drive(token, session)
     }
@@ -203,14 +197,9 @@ impl<P: Program> Worker<P> {
         let Some(server) = session.server.transform.take() else {
             return Ok(());
         };
-        let cx = context(
-            self.now,
-            self.index,
-            &self.shared.inbox,
-            session.listener,
-            session.client.fd.as_ref(),
-            token,
-        );
+        let cx = self
+            .place
+            .context(session.origin, session.client.fd.as_ref(), token);
         let made = self
             .shared
             .program

@@ -1,6 +1,6 @@
 //! Reading a client's first bytes until the program has decided.
 
-use super::{End, Flow, Program, Session, Token, Worker, context};
+use super::{End, Flow, Program, Session, Token, Worker};
 use crate::{
     program::{ClientLeg, Peek, Route},
     relay,
@@ -46,14 +46,9 @@ impl<P: Program> Worker<P> {
         } else {
             held.extend_from_slice(new);
         }
-        let cx = context(
-            self.now,
-            self.index,
-            &self.shared.inbox,
-            session.listener,
-            session.client.fd.as_ref(),
-            token,
-        );
+        let cx = self
+            .place
+            .context(session.origin, session.client.fd.as_ref(), token);
         self.shared
             .program
             .peek(&cx, &mut session.program, held, seen)
