@@ -1,0 +1,313 @@
+//! The one place that writes objects, in the management cluster and inside tenants.
+//!
+//! Owns: server-side apply with our field manager and force, leaving out writes that
+//! would change nothing, removal of what is no longer wanted. Refuses: deciding. It does what a plan says,
+//! in the plan's order, and tells what came of it.
+
+use std::collections::BTreeSet;
+
+use futures::future::join_all;
+use kube::{
+    Client,
+    api::{DeleteParams, ListParams, Patch, PatchParams, Preconditions, PropagationPolicy},
+    core::Request,
+};
+use serde_json::Value;
+use steward_plan::{Kind, Live, Object, ObjectKey, Prune};
+
+use crate::{error::Error, metrics::Metrics};
+
+pub mod owned;
+
+/// Writes at the same time within one stage: the API server answers one in a few milliseconds, most of
+/// them spent waiting for its datastore.
+const PARALLEL: usize = 8;
+
+/// Objects per page of a list.
+const PAGE: u32 = 500;
+
+/// What became of one object.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Outcome {
+    /// It was as it should be; nothing was sent, or the API server saw no difference.
+    Unchanged,
+    /// It was not there.
+    Created(Value),
+    /// It differed.
+    Updated(Value),
+}
+
+/// Which cluster an engine writes to; the word is the metric's label.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cluster {
+    /// Where the operator runs.
+    Management,
+    /// Inside a tenant.
+    Tenant,
+}
+
+impl Cluster {
+    const fn label(self) -> &'static str {
+        match self {
+            Self::Management => "management",
+            Self::Tenant => "tenant",
+        }
+    }
+}
+
+/// Applies, lists and removes objects of one cluster.
+#[derive(Clone)]
+pub struct Engine {
+    client: Client,
+    cluster: Cluster,
+    metrics: Metrics,
+}
+
+impl Engine {
+    /// An engine that writes through this client.
+    pub fn new(client: Client, cluster: Cluster, metrics: Metrics) -> Self {
+        Self { client, cluster, metrics }
+    }
+
+    /// Makes all objects so, several at a time. Results are in the order of `objects`.
+    pub async fn apply_all(&self, objects: &[&Object], live: &Live) -> Vec<Result<Outcome, Error>> {
+        let mut results = Vec::with_capacity(objects.len());
+        for chunk in objects.chunks(PARALLEL) {
+            results.extend(join_all(chunk.iter().map(|object| self.apply(object, live.0.get(&object.key)))).await);
+        }
+        results
+    }
+
+    /// Makes one object so. `live` is how it was when it was last read.
+    pub async fn apply(&self, object: &Object, live: Option<&Value>) -> Result<Outcome, Error> {
+        let mut body = object.body.clone();
+        owned::seal(&mut body);
+        if live.is_some_and(|live| owned::settled(&body, live)) {
+            self.metrics.skipped.inc();
+            return Ok(Outcome::Unchanged);
+        }
+        let after = self.patch(object, &body).await?;
+        let outcome = match live {
+            None => Outcome::Created(after),
+            Some(live) if version(live) == version(&after) => Outcome::Unchanged,
+            Some(_) => Outcome::Updated(after),
+        };
+        let result = match outcome {
+            Outcome::Unchanged => "unchanged",
+            Outcome::Created(_) => "created",
+            Outcome::Updated(_) => "updated",
+        };
+        self.note(object.key.kind, result);
+        tracing::debug!(object = %object.key, because = object.because, result, "applied");
+        Ok(outcome)
+    }
+
+    async fn patch(&self, object: &Object, body: &Value) -> Result<Value, Error> {
+        let params = PatchParams::apply(owned::MANAGER).force();
+        let request = Request::new(path(object.key.kind, object.key.namespace.as_deref()))
+            .patch(&object.key.name, &params, &Patch::Apply(body))
+            .map_err(|error| self.failed(object, kube::Error::BuildRequest(error)))?;
+        self.client.request(request).await.map_err(|error| self.failed(object, error))
+    }
+
+    fn failed(&self, object: &Object, error: kube::Error) -> Error {
+        self.note(object.key.kind, "failed");
+        Error::Write { what: object.key.to_string(), because: object.because.to_owned(), error }
+    }
+
+    fn note(&self, kind: Kind, result: &'static str) {
+        self.metrics.wrote(self.cluster.label(), kind.names().2, result);
+    }
+
+    /// Reads all objects of these kinds with these labels. A kind that is not served has none.
+    pub async fn list(&self, kinds: &[Kind], namespace: Option<&str>, labels: &str) -> Result<Live, Error> {
+        self.list_as(kinds, namespace, labels, false).await
+    }
+
+    /// As [`Engine::list`], but only metadata: enough to know whether a write is needed.
+    pub async fn list_metadata(&self, kinds: &[Kind], namespace: Option<&str>, labels: &str) -> Result<Live, Error> {
+        self.list_as(kinds, namespace, labels, true).await
+    }
+
+    async fn list_as(&self, kinds: &[Kind], namespace: Option<&str>, labels: &str, metadata: bool) -> Result<Live, Error> {
+        let lists = join_all(kinds.iter().map(|kind| self.list_kind(*kind, namespace, labels, metadata))).await;
+        let mut live = Live::default();
+        for (kind, list) in kinds.iter().zip(lists) {
+            for item in list? {
+                if let Some(key) = key_of(*kind, &item) {
+                    live.0.insert(key, item);
+                }
+            }
+        }
+        Ok(live)
+    }
+
+    async fn list_kind(&self, kind: Kind, namespace: Option<&str>, labels: &str, metadata: bool) -> Result<Vec<Value>, Error> {
+        let read = |error| Error::Read { what: format!("{} with labels {labels}", kind.names().3), error };
+        let namespace = namespace.filter(|_| kind.namespaced());
+        let request = Request::new(path(kind, namespace));
+        let mut items = Vec::new();
+        let mut params = ListParams::default().labels(labels).limit(PAGE);
+        loop {
+            let built = if metadata { request.list_metadata(&params) } else { request.list(&params) };
+            let built = built.map_err(|error| read(kube::Error::BuildRequest(error)))?;
+            let mut page: Value = match self.client.request(built).await {
+                Ok(page) => page,
+                Err(kube::Error::Api(status)) if status.is_not_found() => return Ok(items),
+                Err(error) => return Err(read(error)),
+            };
+            if let Value::Array(found) = page["items"].take() {
+                items.extend(found);
+            }
+            match page["metadata"]["continue"].as_str().filter(|token| !token.is_empty()) {
+                Some(token) => params = params.continue_token(token),
+                None => return Ok(items),
+            }
+        }
+    }
+
+    /// Reads one object, if it is there.
+    pub async fn get(&self, key: &ObjectKey) -> Result<Option<Value>, Error> {
+        let read = |error| Error::Read { what: key.to_string(), error };
+        let request = Request::new(path(key.kind, key.namespace.as_deref()))
+            .get(&key.name, &kube::api::GetParams::default())
+            .map_err(|error| read(kube::Error::BuildRequest(error)))?;
+        match self.client.request(request).await {
+            Ok(found) => Ok(Some(found)),
+            Err(kube::Error::Api(status)) if status.is_not_found() => Ok(None),
+            Err(error) => Err(read(error)),
+        }
+    }
+
+    /// Removes what a plan no longer has. Returns what was removed and what could not be.
+    pub async fn prune(&self, prune: &Prune, planned: &[Object], live: &Live) -> Vec<Result<ObjectKey, Error>> {
+        let mut removed = Vec::new();
+        for (key, uid) in unwanted(prune, planned, live) {
+            removed.push(self.delete(&key, uid).await.map(|()| key));
+        }
+        removed
+    }
+
+    /// Removes one object, if it is still the one that was seen. Its dependents follow in the background.
+    pub async fn delete(&self, key: &ObjectKey, uid: Option<String>) -> Result<(), Error> {
+        let params = DeleteParams {
+            preconditions: Some(Preconditions { uid, resource_version: None }),
+            propagation_policy: Some(PropagationPolicy::Background),
+            ..DeleteParams::default()
+        };
+        let failed = |error| Error::Write { what: key.to_string(), because: "it is no longer wanted".into(), error };
+        let request = Request::new(path(key.kind, key.namespace.as_deref()))
+            .delete(&key.name, &params)
+            .map_err(|error| failed(kube::Error::BuildRequest(error)))?;
+        match self.client.request::<Value>(request).await {
+            Ok(_) => {
+                self.note(key.kind, "deleted");
+                Ok(())
+            }
+            Err(kube::Error::Api(status)) if status.is_not_found() => Ok(()),
+            Err(error) => {
+                self.note(key.kind, "failed");
+                Err(failed(error))
+            }
+        }
+    }
+}
+
+/// What of `live` is ours, and neither planned nor kept.
+fn unwanted(prune: &Prune, planned: &[Object], live: &Live) -> Vec<(ObjectKey, Option<String>)> {
+    // An empty selector would select everything of everyone.
+    if prune.labels.is_empty() {
+        return Vec::new();
+    }
+    let wanted: BTreeSet<&ObjectKey> = planned.iter().map(|object| &object.key).chain(&prune.keep).collect();
+    live.0
+        .iter()
+        .filter(|(key, _)| prune.kinds.contains(&key.kind) && !wanted.contains(key))
+        .filter(|(key, _)| key.namespace.as_ref().is_none_or(|namespace| prune.namespaces.contains(namespace)))
+        .filter(|(_, object)| {
+            let labels = &object["metadata"]["labels"];
+            prune.labels.iter().all(|(label, value)| labels[label].as_str() == Some(value))
+        })
+        .filter(|(_, object)| object["metadata"]["deletionTimestamp"].is_null())
+        .map(|(key, object)| (key.clone(), object["metadata"]["uid"].as_str().map(str::to_owned)))
+        .collect()
+}
+
+fn version(object: &Value) -> Option<&str> {
+    object["metadata"]["resourceVersion"].as_str()
+}
+
+fn key_of(kind: Kind, object: &Value) -> Option<ObjectKey> {
+    let name = object["metadata"]["name"].as_str()?;
+    Some(if kind.namespaced() {
+        ObjectKey::new(kind, object["metadata"]["namespace"].as_str()?, name)
+    } else {
+        ObjectKey::cluster(kind, name)
+    })
+}
+
+/// URL of a kind, in a namespace or everywhere.
+pub fn path(kind: Kind, namespace: Option<&str>) -> String {
+    let (group, version, _, plural) = kind.names();
+    let root = if group.is_empty() { format!("/api/{version}") } else { format!("/apis/{group}/{version}") };
+    match namespace {
+        Some(namespace) => format!("{root}/namespaces/{namespace}/{plural}"),
+        None => format!("{root}/{plural}"),
+    }
+}
+
+/// `a=b,c=d`, as selectors are written.
+pub fn selector<'a>(labels: impl IntoIterator<Item = (&'a String, &'a String)>) -> String {
+    let pairs: Vec<String> = labels.into_iter().map(|(label, value)| format!("{label}={value}")).collect();
+    pairs.join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use steward_plan::Stage;
+
+    use super::*;
+
+    fn live(objects: &[(&str, &str)]) -> Live {
+        let mut live = Live::default();
+        for (name, tenant) in objects {
+            live.0.insert(
+                ObjectKey::new(Kind::Secret, "n", *name),
+                json!({"metadata": {"name": name, "namespace": "n", "uid": name, "labels": {"tenant": tenant}}}),
+            );
+        }
+        live
+    }
+
+    fn planned(name: &str) -> Object {
+        Object {
+            key: ObjectKey::new(Kind::Secret, "n", name),
+            stage: Stage::Pki,
+            because: "test",
+            body: json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "namespace": "n"}}),
+        }
+    }
+
+    fn prune() -> Prune {
+        Prune {
+            kinds: vec![Kind::Secret],
+            namespaces: vec!["n".into()],
+            labels: [("tenant".to_owned(), "a".to_owned())].into(),
+            keep: vec![ObjectKey::new(Kind::Secret, "n", "kept")],
+        }
+    }
+
+    #[test]
+    fn only_what_is_ours_and_unplanned_and_not_kept_is_removed() {
+        let live = live(&[("planned", "a"), ("kept", "a"), ("foreign", "b"), ("old", "a")]);
+        let names: Vec<_> = unwanted(&prune(), &[planned("planned")], &live).into_iter().map(|(key, _)| key.name).collect();
+        assert_eq!(names, ["old"]);
+    }
+
+    #[test]
+    fn a_prune_without_labels_removes_nothing() {
+        let prune = Prune { labels: [].into(), ..prune() };
+        assert!(unwanted(&prune, &[], &live(&[("old", "a")])).is_empty());
+    }
+}

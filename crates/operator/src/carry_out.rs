@@ -1,0 +1,194 @@
+//! The fourth step: making a plan come true, stage by stage, and telling what came of it.
+//!
+//! Owns: the order of writes between Kubernetes, datastore and tenant, and where to stop when one fails.
+//! Refuses: deciding what to write.
+
+use steward_api::conditions::{ConditionType, Reason};
+use steward_plan::{Applied, Change, DatastoreWish, Failure, InsideApplied, Live, Object, Plan, Stage};
+
+use crate::{
+    apply::{self, Engine, Outcome},
+    context::Context,
+    datastore,
+    error::Error,
+    tenant::Session,
+};
+
+/// What came of it, and the first error as such, which decides when to try again.
+#[derive(Default)]
+pub struct Done {
+    /// For the report.
+    pub applied: Applied,
+    /// The first thing that failed.
+    pub error: Option<Error>,
+}
+
+const BEFORE_DATASTORE: [Stage; 3] = [Stage::Expose, Stage::Pki, Stage::Config];
+const AFTER_DATASTORE: [Stage; 2] = [Stage::Workload, Stage::FrontDoor];
+
+/// Carries out the part of a plan that concerns the management cluster and the datastore.
+pub async fn outside(context: &Context, plan: &Plan, live: Live) -> Done {
+    let mut done = Done { applied: Applied { live, datastore_ready: true, ..Applied::default() }, error: None };
+    for stage in BEFORE_DATASTORE {
+        if !done.stage(&context.engine, plan, stage).await {
+            return done;
+        }
+    }
+    for wish in &plan.datastore {
+        if let Err(error) = fulfil(context, wish).await {
+            done.applied.datastore_ready = false;
+            let reason = datastore_reason(&error);
+            done.fail(None, ConditionType::DatastoreReady, reason, format!("{wish:?}"), error.into());
+            return done;
+        }
+    }
+    for stage in AFTER_DATASTORE {
+        if !done.stage(&context.engine, plan, stage).await {
+            return done;
+        }
+    }
+    for removed in context.engine.prune(&plan.prune, &plan.objects, &done.applied.live).await {
+        match removed {
+            Ok(key) => {
+                done.applied.live.0.remove(&key);
+                done.applied.changes.push(Change::Removed(key));
+            }
+            Err(error) => done.fail(None, ConditionType::Progressing, reason(&error), "removing what is left over".into(), error),
+        }
+    }
+    done
+}
+
+impl Done {
+    /// Applies the objects of one stage. False when any of them failed.
+    async fn stage(&mut self, engine: &Engine, plan: &Plan, stage: Stage) -> bool {
+        let objects: Vec<&Object> = plan.objects.iter().filter(|object| object.stage == stage).collect();
+        let results = engine.apply_all(&objects, &self.applied.live).await;
+        let mut well = true;
+        for (object, result) in objects.iter().zip(results) {
+            match result {
+                Ok(outcome) => self.note(object, outcome),
+                Err(error) => {
+                    well = false;
+                    self.fail(Some(stage), condition(stage), reason(&error), object.key.to_string(), error);
+                }
+            }
+        }
+        well
+    }
+
+    fn note(&mut self, object: &Object, outcome: Outcome) {
+        let (after, change) = match outcome {
+            Outcome::Unchanged => return,
+            Outcome::Created(after) => (after, Change::Created(object.key.clone())),
+            Outcome::Updated(after) => (after, Change::Updated(object.key.clone())),
+        };
+        self.applied.live.0.insert(object.key.clone(), after);
+        self.applied.changes.push(change);
+    }
+
+    fn fail(&mut self, stage: Option<Stage>, condition: ConditionType, reason: Reason, what: String, error: Error) {
+        let message = error.to_string();
+        self.applied.failures.push(Failure { stage, condition, reason, what, message });
+        self.error.get_or_insert(error);
+    }
+}
+
+/// Fulfils one wish with the driver of its store.
+///
+/// # Errors
+/// When the store is not connected, refuses or does not answer.
+pub async fn fulfil(context: &Context, wish: &DatastoreWish) -> Result<(), datastore::Error> {
+    let (DatastoreWish::Tenant { store, .. } | DatastoreWish::Gone { store, .. }) = wish;
+    let Some(driver) = context.stores.get(store).and_then(|entry| entry.driver) else {
+        return Err(datastore::Error::Unreachable {
+            endpoints: store.clone(),
+            reason: "the operator has no connection to it; `kubectl describe datastore` says why".into(),
+        });
+    };
+    match wish {
+        DatastoreWish::Tenant { user, schema, .. } => driver.ensure(user, schema).await.map(drop),
+        DatastoreWish::Gone { user, schema, .. } => driver.remove(user, schema).await,
+    }
+}
+
+/// Carries out the part of a plan that concerns the inside of the tenant.
+pub async fn inside(plan: &Plan, session: Option<&Session>, done: &mut Done) {
+    let Some(session) = session else { return };
+    if plan.tenant_objects.is_empty() && plan.tenant_prune.labels.is_empty() {
+        return;
+    }
+    if session.settled(&plan.tenant_objects) {
+        done.applied.inside = InsideApplied::Done { changes: Vec::new() };
+        return;
+    }
+    session.begin();
+    let labels = apply::selector(&plan.tenant_prune.labels);
+    let live = match session.engine.list_metadata(&plan.tenant_prune.kinds, None, &labels).await {
+        Ok(live) => live,
+        Err(error) => {
+            session.distrust();
+            done.applied.inside = InsideApplied::Unreachable { reason: format!("{}: {error}", session.endpoint) };
+            done.error.get_or_insert(error);
+            return;
+        }
+    };
+    let failures = done.applied.failures.len();
+    let mut changes = Vec::new();
+    let objects: Vec<&Object> = plan.tenant_objects.iter().collect();
+    for (object, result) in objects.iter().zip(session.engine.apply_all(&objects, &live).await) {
+        match result {
+            Ok(Outcome::Unchanged) => {}
+            Ok(Outcome::Created(_)) => changes.push(Change::Created(object.key.clone())),
+            Ok(Outcome::Updated(_)) => changes.push(Change::Updated(object.key.clone())),
+            Err(error) => done.fail(None, ConditionType::AddonsReady, Reason::AddonsIncomplete, object.key.to_string(), error),
+        }
+    }
+    if done.applied.failures.len() == failures {
+        for removed in session.engine.prune(&plan.tenant_prune, &plan.tenant_objects, &live).await {
+            match removed {
+                Ok(key) => changes.push(Change::Removed(key)),
+                Err(error) => done.fail(None, ConditionType::AddonsReady, Reason::AddonsIncomplete, "removing what is left over".into(), error),
+            }
+        }
+    }
+    if done.applied.failures.len() == failures {
+        session.finish(&plan.tenant_objects);
+        session.watch(&plan.tenant_prune);
+    } else {
+        session.distrust();
+    }
+    done.applied.inside = InsideApplied::Done { changes };
+}
+
+const fn condition(stage: Stage) -> ConditionType {
+    match stage {
+        Stage::Expose | Stage::FrontDoor => ConditionType::EndpointReady,
+        Stage::Pki | Stage::Config => ConditionType::CertificatesReady,
+        Stage::Workload => ConditionType::ControlPlaneReady,
+    }
+}
+
+fn reason(error: &Error) -> Reason {
+    let code = match error {
+        Error::Read { error: kube::Error::Api(status), .. } | Error::Write { error: kube::Error::Api(status), .. } => status.code,
+        _ => 0,
+    };
+    match code {
+        403 if error.namespace_is_terminating() => Reason::NamespaceTerminating,
+        403 if error.to_string().contains("exceeded quota") => Reason::QuotaExceeded,
+        403 => Reason::Forbidden,
+        409 => Reason::Conflict,
+        429 => Reason::Throttled,
+        _ => Reason::Error,
+    }
+}
+
+const fn datastore_reason(error: &datastore::Error) -> Reason {
+    match error {
+        datastore::Error::Unreachable { .. } => Reason::DatastoreUnreachable,
+        datastore::Error::Refused { .. } => Reason::DatastoreDenied,
+        datastore::Error::Full { .. } => Reason::DatastoreFull,
+        datastore::Error::Configuration { .. } => Reason::SecretInvalid,
+    }
+}

@@ -1,0 +1,95 @@
+//! What every reconcile has at hand: clients, caches, metrics, and the means to wake someone up.
+//!
+//! Refuses: logic. Steps take the smallest piece of it that they need.
+
+use std::{sync::Arc, time::Duration};
+
+use kube::{Client, core::DeserializeGuard, runtime::reflector::Store};
+use serde_json::Value;
+use steward_api::{DataStore, TenantControlPlane};
+use steward_plan::{Platform, Settings};
+use tokio::sync::{mpsc, watch};
+
+use crate::{
+    apply::Engine,
+    backoff::Backoff,
+    config::TenantAccess,
+    datastore::connections::Connections,
+    events::Events,
+    lease::Leadership,
+    metrics::Metrics,
+    reach::Reaches,
+    stores::Stores,
+    tenant::{Key, Target, Tenants},
+};
+
+/// A tenant that may not be readable: one malformed object stops nobody.
+pub type GuardedTenant = DeserializeGuard<TenantControlPlane>;
+/// A datastore that may not be readable.
+pub type GuardedDataStore = DeserializeGuard<DataStore>;
+
+/// Finds a tenant's API server other than by its Service; for tests, and for operators that run elsewhere.
+pub type Dial = Arc<dyn Fn(&TenantControlPlane, &Value) -> Option<Target> + Send + Sync>;
+
+/// The shared means of both controllers.
+pub struct Context {
+    /// Of the management cluster.
+    pub client: Client,
+    /// Writes to the management cluster.
+    pub engine: Engine,
+    /// For the plan.
+    pub settings: Settings,
+    /// How tenants are dialled.
+    pub access: TenantAccess,
+    /// Overrides `access`.
+    pub dial: Option<Dial>,
+    /// Limit of one reconcile.
+    pub timeout: Duration,
+    /// Longest time without a look.
+    pub resync: Duration,
+    /// Everything that is counted.
+    pub metrics: Metrics,
+    /// Tells people.
+    pub events: Events,
+    /// Sessions inside tenants.
+    pub tenants: Tenants,
+    /// Whether tenants' endpoints answer.
+    pub reaches: Reaches,
+    /// What is known of datastores.
+    pub stores: Stores,
+    /// Open connections to datastores.
+    pub connections: Connections,
+    /// What the management cluster offers.
+    pub platform: watch::Receiver<Platform>,
+    /// Whether we may write.
+    pub leadership: watch::Receiver<Leadership>,
+    /// All tenants, as watched.
+    pub tenant_cache: Store<GuardedTenant>,
+    /// All datastores, as watched.
+    pub datastore_cache: Store<GuardedDataStore>,
+    /// Wakes tenants.
+    pub wake_tenant: mpsc::UnboundedSender<Key>,
+    /// Wakes datastores.
+    pub wake_datastore: mpsc::UnboundedSender<String>,
+    /// Failures of tenants in a row.
+    pub tenant_backoff: Backoff<Key>,
+    /// Failures of datastores in a row.
+    pub datastore_backoff: Backoff<String>,
+}
+
+impl Context {
+    /// Whether this replica may write now.
+    pub fn leads(&self) -> bool {
+        *self.leadership.borrow() == Leadership::Leader
+    }
+
+    /// Looks at a tenant soon. The receiver is gone only when the operator stops.
+    pub fn wake(&self, key: Key) {
+        let _ = self.wake_tenant.send(key);
+    }
+
+    /// Looks at a datastore soon.
+    pub fn wake_store(&self, name: &str) {
+        let _ = self.wake_datastore.send(name.to_owned());
+    }
+}

@@ -1,0 +1,228 @@
+//! The tenant controller: observe → validate → plan → apply → report.
+//!
+//! Owns: the order of the steps, finalizer and pause. Refuses: deciding what a tenant looks like
+//! (`steward-plan`), reading (`observe`), writing objects (`carry_out`).
+
+use std::{sync::Arc, time::Instant};
+
+use futures::{FutureExt, future::BoxFuture};
+use k8s_openapi::api::core::v1::ObjectReference;
+use kube::{Api, Resource, ResourceExt, runtime::controller::Action};
+use steward_api::{
+    TenantControlPlane, TenantControlPlaneStatus,
+    metadata::{annotations, finalizers},
+};
+use steward_pki::SystemKeys;
+use steward_plan::{EventKind, Plan, Report};
+
+use super::{requeue, status};
+use crate::{
+    carry_out::{self, Done},
+    context::{Context, GuardedTenant},
+    error::{Class, Error},
+    metrics::TenantLabels,
+    observe::{self, Observation, key_of},
+    tenant::Key,
+};
+
+const NAME: &str = "tenantcontrolplane";
+
+/// Plans made in one reconcile: an address that the API server gives at once, such as a ClusterIP, goes
+/// into certificates without waiting for the next event.
+const PASSES: usize = 4;
+
+/// One reconcile, with its time limit and its metrics.
+pub fn reconcile(guarded: Arc<GuardedTenant>, context: Arc<Context>) -> BoxFuture<'static, Result<Action, Error>> {
+    async move {
+        if !context.leads() {
+            return Ok(Action::await_change());
+        }
+        let started = Instant::now();
+        let limit = context.timeout;
+        let result = tokio::time::timeout(limit, guard(&guarded, &context)).await.unwrap_or(Err(Error::Timeout { after: limit }));
+        context.metrics.reconciled(NAME, started.elapsed(), result.as_ref().err().map(Error::class));
+        if result.is_ok() {
+            context.tenant_backoff.succeeded(&guarded_key(&guarded));
+        }
+        result
+    }
+    .boxed()
+}
+
+/// When to try again after a failure.
+pub fn retry(guarded: Arc<GuardedTenant>, error: &Error, context: Arc<Context>) -> Action {
+    let key = guarded_key(&guarded);
+    let delay = context.tenant_backoff.failed(&key);
+    let (namespace, name) = key;
+    match error.class() {
+        Class::Bug => tracing::error!(%error, namespace, name, ?delay, "reconcile failed"),
+        Class::Transient | Class::Waiting | Class::Invalid => tracing::warn!(%error, namespace, name, ?delay, "reconcile failed"),
+    }
+    Action::requeue(delay)
+}
+
+fn guarded_key(guarded: &GuardedTenant) -> Key {
+    (guarded.namespace().unwrap_or_default(), guarded.name_any())
+}
+
+async fn guard(guarded: &GuardedTenant, context: &Context) -> Result<Action, Error> {
+    if let Err(invalid) = &guarded.0 {
+        let reference = ObjectReference {
+            api_version: Some(TenantControlPlane::api_version(&()).into()),
+            kind: Some(TenantControlPlane::kind(&()).into()),
+            ..guarded.object_ref(&())
+        };
+        let note = format!("this object can't be read: {}; correct it with kubectl edit, or recreate it", invalid.error);
+        context.events.publish(&reference, true, "Unreadable", "Reconcile", &note).await;
+        return Ok(Action::await_change());
+    }
+    let (namespace, name) = guarded_key(guarded);
+    let api: Api<TenantControlPlane> = Api::namespaced(context.client.clone(), &namespace);
+    // The cache may not have our own last write yet; a decision on old data could undo it.
+    let tenant = api.get_opt(&name).await.map_err(|error| Error::Read { what: format!("TenantControlPlane {namespace}/{name}"), error })?;
+    let Some(tenant) = tenant else {
+        forget(context, &(namespace, name), None);
+        return Ok(Action::await_change());
+    };
+    if tenant.annotations().contains_key(annotations::PAUSED) {
+        return Ok(Action::await_change());
+    }
+    if tenant.metadata.deletion_timestamp.is_some() {
+        remove(context, &api, tenant).await
+    } else {
+        follow(context, &api, tenant).await
+    }
+}
+
+/// Makes the tenant what its spec says.
+async fn follow(context: &Context, api: &Api<TenantControlPlane>, tenant: TenantControlPlane) -> Result<Action, Error> {
+    if status::finalizer(api, &tenant, finalizers::DATASTORE, true).await? {
+        context.metrics.wrote("management", NAME, "updated");
+    }
+    let key = key_of(&tenant);
+    let Observation { mut observed, session } = observe::observe(context, tenant).await?;
+    let mut pass = 0;
+    let mut changes = Vec::new();
+    let (report, error) = loop {
+        pass += 1;
+        let validated = match steward_plan::validate(&context.settings, &observed) {
+            Ok(validated) => validated,
+            Err(problems) => break (steward_plan::report_problems(&context.settings, &observed, &problems), None),
+        };
+        let plan = steward_plan::plan(&context.settings, &validated, &observed, &SystemKeys)?;
+        let mut done = carry_out::outside(context, &plan, observed.live.clone()).await;
+        let again = !done.applied.changes.is_empty() && done.error.is_none() && pass < PASSES;
+        changes.append(&mut done.applied.changes);
+        if again {
+            observed.live = done.applied.live;
+            continue;
+        }
+        carry_out::inside(&plan, session.as_deref(), &mut done).await;
+        done.applied.changes = std::mem::take(&mut changes);
+        knock(context, &key, &plan);
+        let Done { applied, error } = done;
+        break (steward_plan::report(&context.settings, &validated, &observed, &plan, &applied), error);
+    };
+    tell(context, api, &observed.tenant, &report).await?;
+    claim_datastores(context, &observed.tenant);
+    match error {
+        Some(error) => Err(error),
+        None => Ok(requeue(&key, context.resync, report.next_check, observed.now)),
+    }
+}
+
+fn knock(context: &Context, key: &Key, plan: &Plan) {
+    match &plan.knock {
+        Some(knock) => context.reaches.knock(key, knock),
+        None => context.reaches.forget(key),
+    }
+}
+
+/// Writes status and events.
+async fn tell(context: &Context, api: &Api<TenantControlPlane>, tenant: &TenantControlPlane, report: &Report) -> Result<(), Error> {
+    if status::write(api, tenant, tenant.status.as_ref(), &report.status).await? {
+        context.metrics.wrote("management", NAME, "status");
+    }
+    let reference = tenant.object_ref(&());
+    for event in &report.events {
+        let warning = event.kind == EventKind::Warning;
+        context.events.publish(&reference, warning, &event.reason, event.action, &event.note).await;
+        tracing::info!(namespace = reference.namespace, name = reference.name, reason = event.reason, note = event.note, "state changed");
+    }
+    count(context, tenant, &report.status);
+    Ok(())
+}
+
+fn count(context: &Context, tenant: &TenantControlPlane, status: &TenantControlPlaneStatus) {
+    let labels = labels(&key_of(tenant));
+    let before = tenant.status.as_ref().and_then(word);
+    if let Some(now) = word(status) {
+        context.metrics.tenant_is(&labels, before.as_deref(), &now);
+    }
+    if let Some(expiry) = first_expiry(status) {
+        context.metrics.certificate_expiry.get_or_create(&labels).set(expiry);
+    }
+}
+
+/// The tenant's state in one word, as the original shows it.
+pub fn word(status: &TenantControlPlaneStatus) -> Option<String> {
+    let status = serde_json::to_value(status).ok()?;
+    status.pointer("/kubernetesResources/version/status")?.as_str().map(str::to_owned)
+}
+
+fn first_expiry(status: &TenantControlPlaneStatus) -> Option<i64> {
+    fn walk(value: &serde_json::Value, first: &mut Option<jiff::Timestamp>) {
+        let Some(map) = value.as_object() else { return };
+        for (key, value) in map {
+            match value.as_str().filter(|_| key == "expires").and_then(|text| text.parse().ok()) {
+                Some(found) => *first = Some(first.map_or(found, |first| first.min(found))),
+                None => walk(value, first),
+            }
+        }
+    }
+    let mut first = None;
+    walk(&serde_json::to_value(&status.certificates).ok()?, &mut first);
+    walk(&serde_json::to_value(&status.kubeconfig).ok()?, &mut first);
+    first.map(jiff::Timestamp::as_second)
+}
+
+fn labels(key: &Key) -> TenantLabels {
+    TenantLabels { tcp_namespace: key.0.clone(), tcp_name: key.1.clone() }
+}
+
+/// Lets datastores know of a user they do not list yet.
+fn claim_datastores(context: &Context, tenant: &TenantControlPlane) {
+    let (namespace, name) = key_of(tenant);
+    let user = format!("{namespace}/{name}");
+    for store in steward_plan::datastore_names(&context.settings, tenant) {
+        let listed = context.datastore_cache.state().iter().filter_map(|guarded| guarded.0.as_ref().ok()).any(|found| {
+            found.name_any() == store && found.status.as_ref().is_some_and(|status| status.used_by.contains(&user))
+        });
+        if !listed {
+            context.wake_store(&store);
+        }
+    }
+}
+
+/// Cleans up behind a tenant that is being deleted.
+async fn remove(context: &Context, api: &Api<TenantControlPlane>, tenant: TenantControlPlane) -> Result<Action, Error> {
+    let key = key_of(&tenant);
+    let last = tenant.status.as_ref().and_then(word);
+    if !tenant.finalizers().iter().any(|name| name == finalizers::DATASTORE) {
+        forget(context, &key, last.as_deref());
+        return Ok(Action::await_change());
+    }
+    context.tenants.close(&key);
+    let Observation { observed, .. } = observe::observe(context, tenant).await?;
+    let teardown = steward_plan::teardown(&context.settings, &observed);
+    let _ = (&teardown, api);
+    Ok(Action::await_change())
+}
+
+/// Nothing of a tenant that is gone stays in memory.
+pub fn forget(context: &Context, key: &Key, last: Option<&str>) {
+    context.tenants.close(key);
+    context.reaches.forget(key);
+    context.tenant_backoff.succeeded(key);
+    context.metrics.tenant_gone(&labels(key), last);
+}

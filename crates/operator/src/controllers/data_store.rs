@@ -1,0 +1,328 @@
+//! The datastore controller: connects to each `DataStore`, runs the managed ones, says how they are.
+//!
+//! Owns: connections, health, `usedBy`, the finalizer that keeps a used datastore. Refuses: touching
+//! tenants' users and data; tenants' own reconciles do that through the driver kept here.
+
+use std::{sync::Arc, time::{Duration, Instant}};
+
+use futures::{FutureExt, future::BoxFuture};
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Secret;
+use kube::{Api, Resource, ResourceExt, runtime::controller::Action};
+use steward_api::{
+    DataStore, DataStoreStatus,
+    conditions::{self, ConditionType, Finding, Reason},
+    datastore::{ContentRef, Driver},
+    metadata::{annotations, finalizers},
+};
+use steward_plan::{Datastore as Known, DatastoreSeen};
+
+use super::status;
+use crate::{
+    context::{Context, GuardedDataStore},
+    datastore::{
+        self, Datastore as _, Health,
+        etcd::{Access, Etcd},
+    },
+    error::Error,
+    metrics::DatastoreLabels,
+    observe::key_of,
+    stores::Entry,
+};
+
+const NAME: &str = "datastore";
+
+/// How often a healthy datastore is asked.
+const HEALTHY: Duration = Duration::from_secs(30);
+/// How often one that is not.
+const UNHEALTHY: Duration = Duration::from_secs(5);
+
+/// One reconcile, with its time limit and its metrics.
+pub fn reconcile(guarded: Arc<GuardedDataStore>, context: Arc<Context>) -> BoxFuture<'static, Result<Action, Error>> {
+    async move {
+        let started = Instant::now();
+        let limit = context.timeout;
+        let result = tokio::time::timeout(limit, guard(&guarded, &context)).await.unwrap_or(Err(Error::Timeout { after: limit }));
+        context.metrics.reconciled(NAME, started.elapsed(), result.as_ref().err().map(Error::class));
+        if result.is_ok() {
+            context.datastore_backoff.succeeded(&guarded.name_any());
+        }
+        result
+    }
+    .boxed()
+}
+
+/// When to try again after a failure.
+pub fn retry(guarded: Arc<GuardedDataStore>, error: &Error, context: Arc<Context>) -> Action {
+    let name = guarded.name_any();
+    let delay = context.datastore_backoff.failed(&name);
+    tracing::warn!(%error, name, ?delay, class = error.class().as_str(), "datastore reconcile failed");
+    Action::requeue(delay)
+}
+
+async fn guard(guarded: &GuardedDataStore, context: &Context) -> Result<Action, Error> {
+    let name = guarded.name_any();
+    if let Err(invalid) = &guarded.0 {
+        let reason = format!("DataStore {name} can't be read: {}; correct it with kubectl edit", invalid.error);
+        publish(context, &name, Entry { seen: DatastoreSeen::NotReady { reason }, driver: None });
+        return Ok(Action::await_change());
+    }
+    let api: Api<DataStore> = Api::all(context.client.clone());
+    let store = api.get_opt(&name).await.map_err(|error| Error::Read { what: format!("DataStore {name}"), error })?;
+    let Some(store) = store else {
+        forget(context, &name);
+        return Ok(Action::await_change());
+    };
+    if store.annotations().contains_key(annotations::PAUSED) {
+        return Ok(Action::await_change());
+    }
+    let used_by = users(context, &name);
+    if context.leads() {
+        let keep = store.metadata.deletion_timestamp.is_none() || !used_by.is_empty();
+        status::finalizer(&api, &store, finalizers::IN_USE, keep).await?;
+        if !keep {
+            forget(context, &name);
+            return Ok(Action::await_change());
+        }
+    }
+    let found = look(context, &store).await?;
+    let healthy = found.trouble.is_none();
+    let status = describe(&store, &found, used_by, Timestamp::now());
+    count(context, &name, &found);
+    publish(context, &name, entry(&name, found));
+    if context.leads() {
+        tell(context, &api, &store, &status).await?;
+    }
+    Ok(Action::requeue(crate::backoff::spread(&name, if healthy { HEALTHY } else { UNHEALTHY })))
+}
+
+/// What was found out about a datastore.
+struct Found {
+    access: Option<Access>,
+    ca_key: String,
+    driver: Option<Arc<Etcd>>,
+    health: Option<Health>,
+    trouble: Option<(Reason, String)>,
+}
+
+impl Found {
+    fn trouble(reason: Reason, message: impl Into<String>) -> Self {
+        Self { access: None, ca_key: String::new(), driver: None, health: None, trouble: Some((reason, message.into())) }
+    }
+}
+
+async fn look(context: &Context, store: &DataStore) -> Result<Found, Error> {
+    if store.spec.driver != Driver::Etcd {
+        let message = format!("driver {} is not supported by this version: use etcd", store.spec.driver.as_str());
+        return Ok(Found::trouble(Reason::NotSupported, message));
+    }
+    let (access, ca_key) = match access(context, store).await? {
+        Ok(found) => found,
+        Err((reason, message)) => return Ok(Found::trouble(reason, message)),
+    };
+    Ok(connect(context, &store.name_any(), access, ca_key, false).await)
+}
+
+async fn connect(context: &Context, name: &str, access: Access, ca_key: String, managed: bool) -> Found {
+    let mut found = Found { access: Some(access.clone()), ca_key, driver: None, health: None, trouble: None };
+    match context.connections.get(name, &access, managed).await {
+        Ok(driver) => {
+            match driver.health().await {
+                Ok(health) => {
+                    found.trouble = complaint(&health);
+                    found.health = Some(health);
+                }
+                Err(error) => {
+                    context.connections.forget(name);
+                    found.trouble = Some((reason(&error), error.to_string()));
+                }
+            }
+            found.driver = Some(driver);
+        }
+        Err(error) => found.trouble = Some((reason(&error), error.to_string())),
+    }
+    found
+}
+
+/// What is wrong with a datastore that answers.
+fn complaint(health: &Health) -> Option<(Reason, String)> {
+    if health.full {
+        let message = "etcd has raised its NOSPACE alarm and refuses writes: raise --quota-backend-bytes or compact and defragment it, then `etcdctl alarm disarm`";
+        return Some((Reason::DatastoreFull, message.into()));
+    }
+    if !health.authenticated {
+        let message = "authentication is off in this etcd, so tenants could read each other's data: make user and role root, then `etcdctl auth enable`";
+        return Some((Reason::DatastoreDenied, message.into()));
+    }
+    None
+}
+
+fn reason(error: &datastore::Error) -> Reason {
+    match error {
+        datastore::Error::Unreachable { .. } => Reason::DatastoreUnreachable,
+        datastore::Error::Refused { .. } => Reason::DatastoreDenied,
+        datastore::Error::Full { .. } => Reason::DatastoreFull,
+        datastore::Error::Configuration { .. } => Reason::SecretInvalid,
+    }
+}
+
+type Complaint = (Reason, String);
+
+/// Resolves addresses and certificates of a datastore that someone else runs.
+async fn access(context: &Context, store: &DataStore) -> Result<Result<(Access, String), Complaint>, Error> {
+    let missing = |field: &str| (Reason::SecretMissing, format!("spec.{field} is missing; etcd needs it"));
+    let Some(tls) = &store.spec.tls_config else { return Ok(Err(missing("tlsConfig"))) };
+    let Some(client) = &tls.client_certificate else { return Ok(Err(missing("tlsConfig.clientCertificate"))) };
+    let Some(ca_key) = &tls.certificate_authority.private_key else {
+        return Ok(Err(missing("tlsConfig.certificateAuthority.privateKey")));
+    };
+    let wanted = [
+        ("tlsConfig.certificateAuthority.certificate", &tls.certificate_authority.certificate),
+        ("tlsConfig.certificateAuthority.privateKey", ca_key),
+        ("tlsConfig.clientCertificate.certificate", &client.certificate),
+        ("tlsConfig.clientCertificate.privateKey", &client.private_key),
+    ];
+    let mut texts = Vec::with_capacity(wanted.len());
+    for (field, reference) in wanted {
+        match content(context, reference).await? {
+            Ok(text) => texts.push(text),
+            Err(why) => return Ok(Err((Reason::SecretMissing, format!("spec.{field}: {why}")))),
+        }
+    }
+    let mut texts = texts.into_iter();
+    let mut next = || texts.next().unwrap_or_default();
+    let (ca, ca_key, certificate, key) = (next(), next(), next(), next());
+    Ok(Ok((Access { endpoints: store.spec.endpoints.clone(), ca, certificate, key }, ca_key)))
+}
+
+/// The text behind a reference, or why there is none.
+async fn content(context: &Context, reference: &ContentRef) -> Result<Result<String, String>, Error> {
+    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).map_err(|_| "it is not text; PEM is".to_owned());
+    if let Some(content) = &reference.content {
+        return Ok(text(&content.0.0));
+    }
+    let Some(secret) = &reference.secret_reference else {
+        return Ok(Err("neither content nor secretReference is given".into()));
+    };
+    let namespace = secret.namespace.as_deref().unwrap_or(&context.settings.namespace);
+    let Some(name) = secret.name.as_deref() else { return Ok(Err("secretReference.name is missing".into())) };
+    let api: Api<Secret> = Api::namespaced(context.client.clone(), namespace);
+    let found = api.get_opt(name).await.map_err(|error| Error::Read { what: format!("Secret {namespace}/{name}"), error })?;
+    let Some(found) = found else { return Ok(Err(format!("there is no Secret {namespace}/{name}; make it"))) };
+    let entry = found.data.as_ref().and_then(|data| data.get(&secret.key_path));
+    Ok(match entry {
+        Some(bytes) => text(&bytes.0),
+        None => Err(format!("Secret {namespace}/{name} has no key {}; add it", secret.key_path)),
+    })
+}
+
+/// Tenants that use a datastore, or did and are not cleaned up yet.
+fn users(context: &Context, name: &str) -> Vec<String> {
+    let tenants = context.tenant_cache.state();
+    let mut users: Vec<String> = tenants
+        .iter()
+        .filter_map(|guarded| guarded.0.as_ref().ok())
+        .filter(|tenant| {
+            let actual = tenant.status.as_ref().and_then(|status| status.storage.as_ref()?.data_store_name.as_deref());
+            actual == Some(name) || steward_plan::datastore_names(&context.settings, tenant).iter().any(|used| used == name)
+        })
+        .map(|tenant| {
+            let (namespace, name) = key_of(tenant);
+            format!("{namespace}/{name}")
+        })
+        .collect();
+    users.sort();
+    users
+}
+
+fn describe(store: &DataStore, found: &Found, used_by: Vec<String>, now: Timestamp) -> DataStoreStatus {
+    let before = store.status.clone().unwrap_or_default();
+    let ready = match &found.trouble {
+        None => Finding::yes(ConditionType::Ready, Reason::Ready, "it answers, and accepts our credentials"),
+        Some((reason, message)) => Finding::no(ConditionType::Ready, *reason, message.clone()),
+    };
+    let deletion = if used_by.is_empty() {
+        Finding::yes(ConditionType::DeletionAllowed, Reason::Ready, "no tenant uses it")
+    } else {
+        let message = format!("{} tenants use it, among them {}", used_by.len(), used_by[0]);
+        Finding::no(ConditionType::DeletionAllowed, Reason::DatastoreInUse, message)
+    };
+    DataStoreStatus {
+        observed_generation: store.metadata.generation,
+        ready: found.trouble.is_none(),
+        conditions: conditions::merge(&before.conditions, &[ready, deletion], store.metadata.generation, now),
+        used_by,
+        endpoints: found.access.as_ref().map(|access| access.endpoints.clone()).unwrap_or_default(),
+        managed: before.managed,
+    }
+}
+
+fn entry(name: &str, found: Found) -> Entry {
+    let seen = match (found.trouble, found.access) {
+        (None, Some(access)) => DatastoreSeen::Ready(Known {
+            name: name.to_owned(),
+            driver: Driver::Etcd.as_str().to_owned(),
+            endpoints: access.endpoints,
+            ca_certificate: access.ca,
+            ca_key: found.ca_key,
+        }),
+        (Some((_, reason)), _) => DatastoreSeen::NotReady { reason },
+        (None, None) => DatastoreSeen::NotReady { reason: "it has no address yet".into() },
+    };
+    Entry { seen, driver: found.driver.map(|driver| driver as Arc<dyn datastore::Datastore>) }
+}
+
+/// Lets tenants know.
+fn publish(context: &Context, name: &str, entry: Entry) {
+    if context.stores.set(name, entry) {
+        wake_users(context, name);
+    }
+}
+
+fn wake_users(context: &Context, name: &str) {
+    for tenant in context.tenant_cache.state() {
+        if let Ok(tenant) = &tenant.0
+            && steward_plan::datastore_names(&context.settings, tenant).iter().any(|used| used == name)
+        {
+            context.wake(key_of(tenant));
+        }
+    }
+}
+
+/// Nothing of a datastore that is gone stays in memory.
+pub fn forget(context: &Context, name: &str) {
+    context.connections.forget(name);
+    context.datastore_backoff.succeeded(&name.to_owned());
+    let labels = DatastoreLabels { datastore: name.to_owned() };
+    context.metrics.datastore_up.remove(&labels);
+    context.metrics.datastore_bytes.remove(&labels);
+    context.metrics.datastore_latency.remove(&labels);
+    if context.stores.remove(name) {
+        wake_users(context, name);
+    }
+}
+
+fn count(context: &Context, name: &str, found: &Found) {
+    let labels = DatastoreLabels { datastore: name.to_owned() };
+    context.metrics.datastore_up.get_or_create(&labels).set(i64::from(found.trouble.is_none()));
+    if let Some(health) = &found.health {
+        context.metrics.datastore_bytes.get_or_create(&labels).set(i64::try_from(health.bytes).unwrap_or(i64::MAX));
+        context.metrics.datastore_latency.get_or_create(&labels).set(health.latency.as_secs_f64());
+    }
+}
+
+async fn tell(context: &Context, api: &Api<DataStore>, store: &DataStore, now: &DataStoreStatus) -> Result<(), Error> {
+    if !status::write(api, store, store.status.as_ref(), now).await? {
+        return Ok(());
+    }
+    context.metrics.wrote("management", NAME, "status");
+    let old = store.status.as_ref().and_then(|status| conditions::find(&status.conditions, ConditionType::Ready));
+    let new = conditions::find(&now.conditions, ConditionType::Ready);
+    if let Some(new) = new
+        && old.is_none_or(|old| old.status != new.status || old.reason != new.reason)
+    {
+        context.events.publish(&store.object_ref(&()), !now.ready, &new.reason, "Check", &new.message).await;
+        tracing::info!(datastore = store.name_any(), ready = now.ready, reason = new.reason, message = new.message, "datastore");
+    }
+    Ok(())
+}

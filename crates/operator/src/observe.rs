@@ -1,0 +1,184 @@
+//! The first step: reading everything that bears on one tenant.
+//!
+//! Owns: every read of a reconcile. Refuses: writing, deciding, and failing because a tenant or a
+//! datastore does not answer; not to answer is something to observe.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use base64::{Engine as _, prelude::BASE64_STANDARD};
+use jiff::Timestamp;
+use kube::ResourceExt;
+use serde_json::Value;
+use steward_api::{
+    TenantControlPlane,
+    metadata::{annotations, labels},
+};
+use steward_plan::{
+    DatastoreSeen, HostnameClaim, Inside, Kind, Live, ObjectKey, Observed, Platform,
+    names::{Names, PROJECT},
+};
+
+use crate::{
+    config::TenantAccess,
+    context::Context,
+    error::Error,
+    tenant::{Key, Session, Target},
+    trouble,
+};
+
+/// Everything that was read, and the session that was used for it.
+pub struct Observation {
+    /// For the plan.
+    pub observed: Observed,
+    /// Inside the tenant, when it can be reached.
+    pub session: Option<Arc<Session>>,
+}
+
+/// Namespace and name of a tenant.
+pub fn key_of(tenant: &TenantControlPlane) -> Key {
+    (tenant.namespace().unwrap_or_default(), tenant.name_any())
+}
+
+/// Selector of everything that belongs to a tenant in the management cluster.
+pub fn selector(name: &str) -> String {
+    format!("{}={name}", labels::NAME)
+}
+
+/// Selector of everything of ours inside a tenant.
+pub fn inside_selector() -> String {
+    format!("{}={PROJECT}", labels::PROJECT)
+}
+
+/// Reads all that bears on a tenant.
+///
+/// # Errors
+/// When the management cluster can't be read.
+pub async fn observe(context: &Context, tenant: TenantControlPlane) -> Result<Observation, Error> {
+    let key = key_of(&tenant);
+    let platform: Platform = context.platform.borrow().clone();
+    let selector = selector(&key.1);
+    let mut live = context.engine.list(&steward_plan::managed_kinds(&platform), Some(&key.0), &selector).await?;
+    named_secrets(context, &tenant, &key.0, &mut live).await?;
+    let deployment = live.get(Kind::Deployment, &key.0, &key.1);
+    let trouble = match deployment {
+        Some(deployment) => trouble::find(&context.client, &key.0, &selector, deployment).await?,
+        None => None,
+    };
+    let (inside, session) = look_inside(context, &tenant, &key, &live).await;
+    let observed = Observed {
+        now: Timestamp::now(),
+        datastores: datastores(context, &tenant),
+        claims: claims(context, &tenant),
+        reach: context.reaches.get(&key),
+        tenant,
+        live,
+        platform,
+        inside,
+        trouble,
+    };
+    Ok(Observation { observed, session })
+}
+
+/// Secrets that matter although they may not carry our label: authorities that the user brought.
+async fn named_secrets(context: &Context, tenant: &TenantControlPlane, namespace: &str, live: &mut Live) -> Result<(), Error> {
+    for name in steward_plan::named_secrets(tenant) {
+        let key = ObjectKey::new(Kind::Secret, namespace, name);
+        if !live.0.contains_key(&key)
+            && let Some(found) = context.engine.get(&key).await?
+        {
+            live.0.insert(key, found);
+        }
+    }
+    Ok(())
+}
+
+fn datastores(context: &Context, tenant: &TenantControlPlane) -> BTreeMap<String, DatastoreSeen> {
+    let names = steward_plan::datastore_names(&context.settings, tenant);
+    names.into_iter().map(|name| { let seen = datastore(context, &name); (name, seen) }).collect()
+}
+
+fn datastore(context: &Context, name: &str) -> DatastoreSeen {
+    if let Some(entry) = context.stores.get(name) {
+        return entry.seen;
+    }
+    let exists = context.datastore_cache.find(|guarded| guarded.name_any() == name).is_some();
+    if exists {
+        DatastoreSeen::NotReady { reason: format!("DataStore {name} has not been looked at yet") }
+    } else {
+        DatastoreSeen::Missing
+    }
+}
+
+/// What the other tenants claim.
+fn claims(context: &Context, tenant: &TenantControlPlane) -> Vec<HostnameClaim> {
+    if steward_plan::hostnames(tenant).is_empty() {
+        return Vec::new();
+    }
+    let own = tenant.uid();
+    let others = context.tenant_cache.state();
+    let others = others.iter().filter_map(|guarded| guarded.0.as_ref().ok()).filter(|other| other.uid() != own);
+    others
+        .flat_map(|other| {
+            let since = other.creation_timestamp().map(|time| time.0).unwrap_or_default();
+            let (namespace, name) = key_of(other);
+            steward_plan::hostnames(other).into_iter().map(move |hostname| HostnameClaim {
+                hostname,
+                tenant: format!("{namespace}/{name}"),
+                uid: other.uid().unwrap_or_default(),
+                since,
+            })
+        })
+        .collect()
+}
+
+async fn look_inside(context: &Context, tenant: &TenantControlPlane, key: &Key, live: &Live) -> (Inside, Option<Arc<Session>>) {
+    let up = live
+        .get(Kind::Deployment, &key.0, &key.1)
+        .and_then(|deployment| deployment["status"]["readyReplicas"].as_i64())
+        .is_some_and(|ready| ready > 0);
+    let target = if up { target(context, tenant, key, live) } else { None };
+    let Some(target) = target else {
+        context.tenants.close(key);
+        return (Inside::NotTried, None);
+    };
+    match context.tenants.open(key, &target).await {
+        Ok(session) => {
+            let inside = session.look(&[Kind::Deployment, Kind::DaemonSet], &inside_selector()).await;
+            (inside, Some(session))
+        }
+        Err(error) => (Inside::Unreachable { reason: error.to_string() }, None),
+    }
+}
+
+/// Where the tenant's API server is dialled, as soon as that can be said.
+fn target(context: &Context, tenant: &TenantControlPlane, key: &Key, live: &Live) -> Option<Target> {
+    let names = Names { tenant: key.1.clone(), namespace: key.0.clone() };
+    let secret = live.get(Kind::Secret, &key.0, &names.admin_kubeconfig())?;
+    if let Some(dial) = &context.dial {
+        return dial(tenant, secret);
+    }
+    let entry = tenant.annotations().get(annotations::KUBECONFIG_SECRET_KEY).map_or("super-admin.svc", String::as_str);
+    let kubeconfig = secret_text(secret, entry)?;
+    let service = live.get(Kind::Service, &key.0, &key.1)?;
+    let port = service["spec"]["ports"][0]["port"].as_i64()?;
+    let host = names.service_host();
+    let (address, server_name) = match context.access {
+        TenantAccess::ClusterIp => (bracketed(service["spec"]["clusterIP"].as_str()?), Some(host)),
+        TenantAccess::Dns => (host, None),
+        TenantAccess::Endpoint => {
+            let endpoint = tenant.status.as_ref()?.control_plane_endpoint.clone()?;
+            return Some(Target { url: format!("https://{endpoint}").parse().ok()?, server_name: None, kubeconfig });
+        }
+    };
+    Some(Target { url: format!("https://{address}:{port}").parse().ok()?, server_name, kubeconfig })
+}
+
+fn bracketed(address: &str) -> String {
+    if address.contains(':') { format!("[{address}]") } else { address.to_owned() }
+}
+
+/// One entry of a Secret as text.
+pub fn secret_text(secret: &Value, entry: &str) -> Option<String> {
+    let bytes = BASE64_STANDARD.decode(secret["data"][entry].as_str()?).ok()?;
+    String::from_utf8(bytes).ok()
+}

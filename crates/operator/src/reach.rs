@@ -1,0 +1,130 @@
+//! Whether a tenant's endpoint answers, tried as a client would: name, SNI, certificate.
+//!
+//! Owns: knocking in the background and remembering the last answer. A reconcile never waits for it; a
+//! new answer wakes the tenant. Refuses: sending anything after the handshake.
+
+use std::{
+    collections::HashMap,
+    net::{IpAddr, SocketAddr},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
+};
+
+use steward_api::conditions::Reason;
+use steward_plan::{Knock, Reach};
+use tokio::{net::TcpStream, sync::mpsc};
+
+use crate::tenant::Key;
+
+mod handshake;
+
+/// One knock takes no longer than this.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// An endpoint that did not answer is tried again after this.
+const AGAIN: Duration = Duration::from_secs(5);
+
+/// The last answers, by tenant.
+#[derive(Clone)]
+pub struct Reaches {
+    known: Arc<Mutex<HashMap<Key, Known>>>,
+    wake: mpsc::UnboundedSender<Key>,
+}
+
+struct Known {
+    knock: Knock,
+    answer: Reach,
+    at: Instant,
+    busy: bool,
+}
+
+impl Reaches {
+    /// None known yet. `wake` hears of tenants whose answer changed.
+    pub fn new(wake: mpsc::UnboundedSender<Key>) -> Self {
+        Self { known: Arc::default(), wake }
+    }
+
+    /// The last answer.
+    pub fn get(&self, key: &Key) -> Reach {
+        self.lock().get(key).map_or(Reach::NotTried, |known| known.answer.clone())
+    }
+
+    /// Forgets a tenant.
+    pub fn forget(&self, key: &Key) {
+        self.lock().remove(key);
+    }
+
+    /// Knocks in the background, unless the same place has answered or was tried just now.
+    pub fn knock(&self, key: &Key, knock: &Knock) {
+        {
+            let mut known = self.lock();
+            match known.get_mut(key) {
+                Some(before) if before.knock == *knock => {
+                    let fresh = before.answer == Reach::Answers || before.at.elapsed() < AGAIN;
+                    if before.busy || (fresh && before.answer != Reach::NotTried) {
+                        return;
+                    }
+                    before.busy = true;
+                }
+                _ => {
+                    let new = Known { knock: knock.clone(), answer: Reach::NotTried, at: Instant::now(), busy: true };
+                    known.insert(key.clone(), new);
+                }
+            }
+        }
+        tokio::spawn(self.clone().carry_out(key.clone(), knock.clone()));
+    }
+
+    async fn carry_out(self, key: Key, knock: Knock) {
+        let answer = tokio::time::timeout(PATIENCE, dial(&knock)).await.unwrap_or_else(|_| Reach::Fails {
+            reason: Reason::EndpointUnreachable,
+            message: format!("{}:{} did not answer within {PATIENCE:?}; check that the front door runs and lets us in", knock.host, knock.port),
+        });
+        let news = {
+            let mut known = self.lock();
+            let Some(entry) = known.get_mut(&key).filter(|entry| entry.knock == knock) else { return };
+            let news = entry.answer != answer;
+            *entry = Known { knock, answer, at: Instant::now(), busy: false };
+            news
+        };
+        if news {
+            // The receiver is gone only when the operator stops.
+            let _ = self.wake.send(key);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<Key, Known>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+async fn dial(knock: &Knock) -> Reach {
+    let addresses = match addresses(knock).await {
+        Ok(addresses) => addresses,
+        Err(reach) => return reach,
+    };
+    let mut last = String::from("it has no address");
+    for address in addresses {
+        match TcpStream::connect(address).await {
+            Ok(stream) => return handshake::look(stream, knock).await,
+            Err(error) => last = format!("{address}: {error}"),
+        }
+    }
+    Reach::Fails {
+        reason: Reason::EndpointUnreachable,
+        message: format!("{}:{} can't be reached: {last}", knock.host, knock.port),
+    }
+}
+
+async fn addresses(knock: &Knock) -> Result<Vec<SocketAddr>, Reach> {
+    if !knock.addresses.is_empty() {
+        return Ok(knock.addresses.iter().map(|address| SocketAddr::new(*address, knock.port)).collect());
+    }
+    if let Ok(address) = knock.host.parse::<IpAddr>() {
+        return Ok(vec![SocketAddr::new(address, knock.port)]);
+    }
+    let found = tokio::net::lookup_host((knock.host.as_str(), knock.port)).await;
+    found.map(Iterator::collect).map_err(|error| Reach::Fails {
+        reason: Reason::HostnameNotResolved,
+        message: format!("{} is not in DNS: {error}; make a record that leads to the front door", knock.host),
+    })
+}

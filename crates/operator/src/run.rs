@@ -1,0 +1,388 @@
+//! Putting it all together: what runs, in which order it starts, in which order it stops.
+//!
+//! Starting: listeners first (a taken port is a mistake in the flags), then caches, then controllers.
+//! Stopping: controllers finish what they began, then the lease is given back, so that the next leader
+//! never meets a write of ours.
+
+use std::{sync::Arc, time::Duration};
+
+use futures::{Stream, StreamExt, TryStreamExt, stream};
+use kube::{
+    Api, Client, ResourceExt,
+    runtime::{
+        Predicate, PredicateConfig, WatchStreamExt, predicates,
+        reflector::{self, ObjectRef},
+        watcher::{self, Event, watcher},
+    },
+};
+use steward_api::metadata::labels;
+use steward_plan::{Kind, Platform};
+use tokio::{
+    sync::{mpsc, watch},
+    task::JoinSet,
+};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    admin::{self, Readiness},
+    apply::{Cluster, Engine},
+    config::Config,
+    context::{Context, Dial, GuardedDataStore, GuardedTenant},
+    controllers::{Runner, control_plane, data_store},
+    events::Events,
+    lease::{self, Candidate, Leadership},
+    metrics::Metrics,
+    platform,
+    reach::Reaches,
+    tenant::{Key, Tenants},
+    watches::{self, Change},
+};
+
+/// What the operator may be given besides flags: for tests, and for programs that embed it.
+#[derive(Clone, Default)]
+pub struct Extras {
+    /// See [`Dial`].
+    pub dial: Option<Dial>,
+    /// Counters to use, so that the caller can read them.
+    pub metrics: Metrics,
+    /// Set when the caches are filled.
+    pub readiness: Readiness,
+}
+
+/// Why the operator ended otherwise than asked to.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A flag can't be followed.
+    #[error("{0}")]
+    Flags(String),
+    /// Another replica leads now.
+    #[error("leadership was lost; another replica has taken over, or the API server was away for too long")]
+    LostLeadership,
+}
+
+/// How long running reconciles may take to finish once asked to stop.
+const DRAIN: Duration = Duration::from_secs(20);
+
+/// Wakes of a datastore within this time become one: a thousand new tenants are one new `usedBy`.
+const DATASTORE_DEBOUNCE: Duration = Duration::from_millis(500);
+
+/// Runs the operator until `stop`.
+///
+/// # Errors
+/// When an address can't be listened on, or leadership is lost.
+pub async fn run(config: Config, client: Client, extras: Extras, stop: CancellationToken) -> Result<(), Error> {
+    let mut helpers = JoinSet::new();
+    serve(&config, &extras, &mut helpers, &stop).await?;
+
+    let (leadership_sender, leadership) = watch::channel(Leadership::Standby);
+    let lease_stop = CancellationToken::new();
+    let election = elect(&config, &client, leadership_sender, &lease_stop);
+
+    let controllers_stop = stop.child_token();
+    let (context, streams) = build(&config, client, &extras, leadership.clone());
+    let mut running = start(context, streams, &config, &extras, &controllers_stop, &mut helpers);
+
+    let lost = wait_for_end(leadership, &stop).await;
+    controllers_stop.cancel();
+    let drained = tokio::time::timeout(DRAIN, async { while running.join_next().await.is_some() {} }).await;
+    if drained.is_err() {
+        tracing::warn!("some reconciles did not finish in time; they are cut off");
+        running.shutdown().await;
+    }
+    lease_stop.cancel();
+    // The lease's own timeouts bound this.
+    let _ = election.await;
+    helpers.shutdown().await;
+    if lost { Err(Error::LostLeadership) } else { Ok(()) }
+}
+
+/// True when leadership was lost, false when asked to stop.
+async fn wait_for_end(mut leadership: watch::Receiver<Leadership>, stop: &CancellationToken) -> bool {
+    tokio::select! {
+        () = stop.cancelled() => false,
+        lost = leadership.wait_for(|now| *now == Leadership::Lost) => lost.is_ok(),
+    }
+}
+
+async fn serve(config: &Config, extras: &Extras, helpers: &mut JoinSet<()>, stop: &CancellationToken) -> Result<(), Error> {
+    if let Some(address) = config.health_probe_bind_address.0 {
+        let listener = admin::bind("--health-probe-bind-address", address).await.map_err(Error::Flags)?;
+        helpers.spawn(admin::serve(listener, admin::health(extras.readiness.clone()), stop.clone()));
+    }
+    if let Some(address) = config.metrics_bind_address.0 {
+        let listener = admin::bind("--metrics-bind-address", address).await.map_err(Error::Flags)?;
+        helpers.spawn(admin::serve(listener, admin::metrics(extras.metrics.clone()), stop.clone()));
+    }
+    Ok(())
+}
+
+fn elect(
+    config: &Config,
+    client: &Client,
+    said: watch::Sender<Leadership>,
+    stop: &CancellationToken,
+) -> tokio::task::JoinHandle<()> {
+    let stop = stop.clone();
+    if !config.leader_elect {
+        said.send_replace(Leadership::Leader);
+        return tokio::spawn(async move {
+            stop.cancelled().await;
+            drop(said);
+        });
+    }
+    let candidate = Candidate {
+        namespace: config.pod_namespace.clone(),
+        name: config.leader_election_id.clone(),
+        identity: identity(config),
+        duration: config.leader_election_lease_duration,
+    };
+    tokio::spawn(lease::run(client.clone(), candidate, said, stop))
+}
+
+/// In a pod the process id is always the same, so that a restarted container is its own successor;
+/// elsewhere two processes on one host differ.
+fn identity(config: &Config) -> String {
+    format!("{}_{}", instance(config), std::process::id())
+}
+
+fn instance(config: &Config) -> String {
+    if !config.pod_name.is_empty() {
+        return config.pod_name.clone();
+    }
+    std::fs::read_to_string("/etc/hostname").map_or_else(|_| "steward-operator".into(), |name| name.trim().to_owned())
+}
+
+/// The receiving ends that only the controllers use.
+struct Streams {
+    tenant_wakes: mpsc::UnboundedReceiver<Key>,
+    datastore_wakes: mpsc::UnboundedReceiver<String>,
+    tenant_writer: reflector::store::Writer<GuardedTenant>,
+    datastore_writer: reflector::store::Writer<GuardedDataStore>,
+    platform: watch::Sender<Platform>,
+}
+
+fn build(config: &Config, client: Client, extras: &Extras, leadership: watch::Receiver<Leadership>) -> (Arc<Context>, Streams) {
+    let (tenant_cache, tenant_writer) = reflector::store();
+    let (datastore_cache, datastore_writer) = reflector::store();
+    let (wake_tenant, tenant_wakes) = mpsc::unbounded_channel();
+    let (wake_datastore, datastore_wakes) = mpsc::unbounded_channel();
+    let (platform_sender, platform) = watch::channel(Platform::default());
+    let context = Context {
+        engine: Engine::new(client.clone(), Cluster::Management, extras.metrics.clone()),
+        settings: config.settings(),
+        access: config.tenant_access,
+        dial: extras.dial.clone(),
+        timeout: config.controller_reconcile_timeout,
+        resync: config.cache_resync_period,
+        metrics: extras.metrics.clone(),
+        events: Events::new(client.clone(), instance(config)),
+        tenants: Tenants::new(wake_tenant.clone(), extras.metrics.clone()),
+        reaches: Reaches::new(wake_tenant.clone()),
+        stores: crate::stores::Stores::default(),
+        connections: crate::datastore::connections::Connections::default(),
+        platform,
+        leadership,
+        tenant_cache,
+        datastore_cache,
+        wake_tenant,
+        wake_datastore,
+        tenant_backoff: crate::backoff::Backoff::default(),
+        datastore_backoff: crate::backoff::Backoff::default(),
+        client,
+    };
+    (Arc::new(context), Streams { tenant_wakes, datastore_wakes, tenant_writer, datastore_writer, platform: platform_sender })
+}
+
+fn start(
+    context: Arc<Context>,
+    streams: Streams,
+    config: &Config,
+    extras: &Extras,
+    stop: &CancellationToken,
+    helpers: &mut JoinSet<()>,
+) -> JoinSet<()> {
+    let Streams { tenant_wakes, datastore_wakes, tenant_writer, datastore_writer, platform } = streams;
+    helpers.spawn(follow_tenants(context.clone(), tenant_writer));
+    helpers.spawn(follow_datastores(context.clone(), datastore_writer));
+    helpers.spawn(follow_leadership(context.clone()));
+    helpers.spawn(follow_platform(context.clone()));
+    let client = context.client.clone();
+
+    let mut running = JoinSet::new();
+    let readiness = extras.readiness.clone();
+    let concurrency = config.max_concurrent_tcp_reconciles;
+    let stop = stop.clone();
+    running.spawn(async move {
+        // Discovery first: without it every kind of route would look unserved.
+        let ready = async {
+            while let Err(error) = first_look(&client, &platform).await {
+                tracing::warn!(%error, "the API server can't be asked what it serves; trying again");
+                tokio::time::sleep(Duration::from_secs(2)).await;
+            }
+            // The writers live as long as the helpers.
+            let _ = context.datastore_cache.wait_until_ready().await;
+            let _ = context.tenant_cache.wait_until_ready().await;
+        };
+        tokio::select! {
+            () = ready => {}
+            () = stop.cancelled() => return,
+        }
+        readiness.set();
+        tracing::info!(tenants = context.tenant_cache.len(), datastores = context.datastore_cache.len(), "ready");
+        let tenants = Runner {
+            name: "tenantcontrolplane",
+            store: context.tenant_cache.clone(),
+            concurrency,
+            debounce: Duration::ZERO,
+        };
+        let tenant_queue = received(tenant_wakes).map(|(namespace, name)| ObjectRef::new(&name).within(&namespace));
+        let datastores = Runner {
+            name: "datastore",
+            store: context.datastore_cache.clone(),
+            concurrency: 4,
+            debounce: DATASTORE_DEBOUNCE,
+        };
+        let datastore_queue = received(datastore_wakes).map(|name| ObjectRef::new(&name));
+        let follow = platform::follow(client, platform);
+        let both = async {
+            futures::join!(
+                tenants.run(tenant_queue, control_plane::reconcile, control_plane::retry, context.clone(), stop.clone()),
+                datastores.run(datastore_queue, data_store::reconcile, data_store::retry, context.clone(), stop.clone()),
+            )
+        };
+        tokio::select! {
+            _ = both => {}
+            () = follow => {}
+        }
+    });
+    running
+}
+
+fn received<T>(mut receiver: mpsc::UnboundedReceiver<T>) -> impl Stream<Item = T> {
+    stream::poll_fn(move |context| receiver.poll_recv(context))
+}
+
+async fn first_look(client: &Client, platform: &watch::Sender<Platform>) -> Result<(), kube::Error> {
+    let found = platform::discover(client).await?;
+    platform.send_replace(found);
+    Ok(())
+}
+
+/// Keeps the cache of tenants and wakes those whose spec, annotations or deletion changed. Our own status
+/// writes wake nobody.
+async fn follow_tenants(context: Arc<Context>, writer: reflector::store::Writer<GuardedTenant>) {
+    let api: Api<GuardedTenant> = Api::all(context.client.clone());
+    let gone = context.clone();
+    let stream = watcher(api, watcher::Config::default())
+        .default_backoff()
+        .modify(|tenant| tenant.managed_fields_mut().clear())
+        .reflect(writer)
+        .inspect_ok(move |event| {
+            if let Event::Delete(tenant) = event {
+                let key = (tenant.namespace().unwrap_or_default(), tenant.name_any());
+                control_plane::forget(&gone, &key, last_word(tenant).as_deref());
+                if let Ok(tenant) = &tenant.0 {
+                    for store in steward_plan::datastore_names(&gone.settings, tenant) {
+                        gone.wake_store(&store);
+                    }
+                }
+            }
+        })
+        .applied_objects();
+    let changes = predicates::generation.combine(predicates::annotations).combine(predicates::finalizers);
+    let mut stream = stream.predicate_filter(changes, PredicateConfig::default()).boxed();
+    loop {
+        match stream.try_next().await {
+            Ok(Some(tenant)) => context.wake((tenant.namespace().unwrap_or_default(), tenant.name_any())),
+            Ok(None) => return,
+            Err(error) => tracing::warn!(%error, "watching TenantControlPlanes; are the CRDs installed?"),
+        }
+    }
+}
+
+fn last_word(tenant: &GuardedTenant) -> Option<String> {
+    control_plane::word(tenant.0.as_ref().ok()?.status.as_ref()?)
+}
+
+async fn follow_datastores(context: Arc<Context>, writer: reflector::store::Writer<GuardedDataStore>) {
+    let api: Api<GuardedDataStore> = Api::all(context.client.clone());
+    let gone = context.clone();
+    let stream = watcher(api, watcher::Config::default())
+        .default_backoff()
+        .modify(|store| store.managed_fields_mut().clear())
+        .reflect(writer)
+        .inspect_ok(move |event| {
+            if let Event::Delete(store) = event {
+                data_store::forget(&gone, &store.name_any());
+            }
+        })
+        .applied_objects();
+    let changes = predicates::generation.combine(predicates::annotations).combine(predicates::finalizers);
+    let mut stream = stream.predicate_filter(changes, PredicateConfig::default()).boxed();
+    loop {
+        match stream.try_next().await {
+            Ok(Some(store)) => context.wake_store(&store.name_any()),
+            Ok(None) => return,
+            Err(error) => tracing::warn!(%error, "watching DataStores; are the CRDs installed?"),
+        }
+    }
+}
+
+/// Looks at everything on becoming leader: standbys watch, but do nothing.
+async fn follow_leadership(context: Arc<Context>) {
+    let mut leadership = context.leadership.clone();
+    loop {
+        let leads = *leadership.borrow_and_update() == Leadership::Leader;
+        context.metrics.leader.set(i64::from(leads));
+        if leads {
+            wake_all(&context);
+        }
+        if leadership.changed().await.is_err() {
+            return;
+        }
+    }
+}
+
+fn wake_all(context: &Context) {
+    for store in context.datastore_cache.state() {
+        context.wake_store(&store.name_any());
+    }
+    for tenant in context.tenant_cache.state() {
+        context.wake((tenant.namespace().unwrap_or_default(), tenant.name_any()));
+    }
+}
+
+/// Watches what tenants and datastores are made of, of every kind that is served, and looks at all tenants
+/// when the cluster offers something else than before.
+async fn follow_platform(context: Arc<Context>) {
+    let mut platform = context.platform.clone();
+    let mut watched: Vec<Kind> = Vec::new();
+    let mut tasks = JoinSet::new();
+    loop {
+        let now = platform.borrow_and_update().clone();
+        for kind in steward_plan::managed_kinds(&now) {
+            if !watched.contains(&kind) {
+                watched.push(kind);
+                tasks.spawn(follow_children(context.clone(), kind));
+            }
+        }
+        if platform.changed().await.is_err() {
+            return;
+        }
+        wake_all(&context);
+    }
+}
+
+async fn follow_children(context: Arc<Context>, kind: Kind) {
+    let owners = context.clone();
+    let changed = move |change: Change| match change {
+        Change::One(metadata) => {
+            let name = metadata.labels.as_ref().and_then(|all| all.get(labels::NAME)).cloned();
+            if let (Some(namespace), Some(name)) = (metadata.namespace, name) {
+                owners.wake((namespace, name));
+            }
+        }
+        Change::Any => wake_all(&owners),
+    };
+    watches::changes(context.client.clone(), kind.api_resource(), labels::NAME.to_owned(), || {}, changed).await;
+}

@@ -1,0 +1,209 @@
+//! Tenants' own API servers: how they are reached, and one session for each that is up.
+//!
+//! Owns: sessions. A session is one HTTP/2 connection with the super-admin's certificate, filtered watches
+//! on it, and the memory of what was last found in order. Refuses: caching tenants' objects; what a
+//! tenant keeps in its cluster costs the operator nothing. A tenant that does not answer has a short
+//! timeout of its own and holds nobody up.
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use kube::Client;
+use serde_json::Value;
+use steward_plan::{Inside, Kind, Object, Prune};
+use tokio::{sync::mpsc, task::JoinSet};
+
+use crate::{
+    apply::{self, Cluster, Engine, owned},
+    error::Error,
+    metrics::Metrics,
+    watches::{self, Change},
+};
+
+pub mod access;
+mod look;
+
+pub use access::Target;
+pub use look::{ready, rollout};
+
+/// One look inside takes no longer than this.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Within this time a second look would find the same; watches say when not.
+const FRESH: Duration = Duration::from_secs(5);
+
+/// All sessions.
+pub struct Tenants {
+    sessions: Mutex<HashMap<Key, Arc<Session>>>,
+    wake: mpsc::UnboundedSender<Key>,
+    metrics: Metrics,
+}
+
+/// Namespace and name.
+pub type Key = (String, String);
+
+/// A tenant that is up.
+pub struct Session {
+    /// Writes inside the tenant.
+    pub engine: Engine,
+    /// Where it is dialled, for messages.
+    pub endpoint: String,
+    client: Client,
+    fingerprint: String,
+    state: Arc<State>,
+    memory: Mutex<Memory>,
+    watches: Mutex<Option<JoinSet<()>>>,
+}
+
+/// What the watches tell.
+struct State {
+    /// Something of ours changed since we last looked.
+    dirty: AtomicBool,
+    key: Key,
+    wake: mpsc::UnboundedSender<Key>,
+}
+
+#[derive(Default)]
+struct Memory {
+    /// Digest of the objects that were last found to be in order.
+    settled: Option<String>,
+    seen: Option<(Instant, Inside)>,
+}
+
+impl State {
+    fn touch(&self) {
+        // One message is enough until it is acted upon.
+        if !self.dirty.swap(true, Ordering::AcqRel) {
+            // The receiver is gone only when the operator stops.
+            let _ = self.wake.send(self.key.clone());
+        }
+    }
+}
+
+impl Tenants {
+    /// No sessions yet. `wake` hears of tenants in which something of ours changed.
+    pub fn new(wake: mpsc::UnboundedSender<Key>, metrics: Metrics) -> Self {
+        Self { sessions: Mutex::default(), wake, metrics }
+    }
+
+    /// The session of a tenant, made anew when address or credentials changed.
+    ///
+    /// # Errors
+    /// When the kubeconfig can't be used.
+    pub async fn open(&self, key: &Key, target: &Target) -> Result<Arc<Session>, Error> {
+        let fingerprint = target.fingerprint();
+        let found = self.lock().get(key).cloned();
+        if let Some(session) = found.filter(|session| session.fingerprint == fingerprint) {
+            return Ok(session);
+        }
+        let client = target.client().await?;
+        let session = Arc::new(Session {
+            engine: Engine::new(client.clone(), Cluster::Tenant, self.metrics.clone()),
+            endpoint: target.url.to_string(),
+            client,
+            fingerprint,
+            state: Arc::new(State { dirty: AtomicBool::new(true), key: key.clone(), wake: self.wake.clone() }),
+            memory: Mutex::default(),
+            watches: Mutex::default(),
+        });
+        let mut sessions = self.lock();
+        sessions.insert(key.clone(), session.clone());
+        self.count(&sessions);
+        drop(sessions);
+        tracing::info!(namespace = key.0, name = key.1, endpoint = session.endpoint, "session with tenant opened");
+        Ok(session)
+    }
+
+    /// Ends the session of a tenant that is gone, asleep or has no pod.
+    pub fn close(&self, key: &Key) {
+        let mut sessions = self.lock();
+        if sessions.remove(key).is_some() {
+            self.count(&sessions);
+            tracing::info!(namespace = key.0, name = key.1, "session with tenant closed");
+        }
+    }
+
+    fn count(&self, sessions: &HashMap<Key, Arc<Session>>) {
+        self.metrics.tenants_watched.set(i64::try_from(sessions.len()).unwrap_or(i64::MAX));
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<Key, Arc<Session>>> {
+        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Session {
+    /// What is seen inside. Never fails: not to be reached is an answer too.
+    pub async fn look(&self, workloads: &[Kind], labels: &str) -> Inside {
+        if let Some((at, inside)) = &self.memory().seen
+            && at.elapsed() < FRESH
+            && !self.state.dirty.load(Ordering::Acquire)
+            && matches!(inside, Inside::Reachable { .. })
+        {
+            return inside.clone();
+        }
+        let looked = tokio::time::timeout(PATIENCE, look::inside(&self.client, &self.engine, workloads, labels));
+        let inside = match looked.await {
+            Ok(Ok(inside)) => inside,
+            Ok(Err(error)) => Inside::Unreachable { reason: format!("{}: {error}", self.endpoint) },
+            Err(_) => Inside::Unreachable { reason: format!("{} did not answer within {PATIENCE:?}", self.endpoint) },
+        };
+        self.memory().seen = Some((Instant::now(), inside.clone()));
+        inside
+    }
+
+    /// Whether exactly these objects were in order and nothing of ours changed since.
+    pub fn settled(&self, objects: &[Object]) -> bool {
+        !self.state.dirty.load(Ordering::Acquire) && self.memory().settled.as_deref() == Some(&digest(objects))
+    }
+
+    /// Forgets what changed before now: whoever calls this looks at everything next.
+    pub fn begin(&self) {
+        self.state.dirty.store(false, Ordering::Release);
+    }
+
+    /// Remembers that these objects are in order.
+    pub fn finish(&self, objects: &[Object]) {
+        self.memory().settled = Some(digest(objects));
+    }
+
+    /// Something went wrong: look at everything again next time.
+    pub fn distrust(&self) {
+        let mut memory = self.memory();
+        memory.settled = None;
+        memory.seen = None;
+    }
+
+    /// Watches our objects of these kinds, once: metadata only, by label.
+    pub fn watch(&self, prune: &Prune) {
+        let mut watches = self.watches.lock().unwrap_or_else(PoisonError::into_inner);
+        if watches.is_some() || prune.labels.is_empty() {
+            return;
+        }
+        let labels = apply::selector(&prune.labels);
+        let mut tasks = JoinSet::new();
+        for kind in &prune.kinds {
+            let state = self.state.clone();
+            // What changed between our last look and the start of the watch would go unseen.
+            let started = self.state.clone();
+            let changed = move |_: Change| state.touch();
+            let client = self.client.clone();
+            tasks.spawn(watches::changes(client, kind.api_resource(), labels.clone(), move || started.touch(), changed));
+        }
+        *watches = Some(tasks);
+    }
+
+    fn memory(&self) -> std::sync::MutexGuard<'_, Memory> {
+        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn digest(objects: &[Object]) -> String {
+    owned::digest(&Value::Array(objects.iter().map(|object| object.body.clone()).collect()))
+}

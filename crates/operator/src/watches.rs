@@ -1,0 +1,62 @@
+//! Watches that only wake someone up: metadata, filtered by label, nothing kept.
+//!
+//! Owns: turning "an object of this kind changed" into a call of a closure, for ever, through
+//! disconnections. Refuses: caching objects. What is needed is read when it is needed, so memory does
+//! not grow with what is watched.
+
+use futures::{StreamExt, TryStreamExt};
+use kube::{
+    Api, Client,
+    api::{ApiResource, DynamicObject, ObjectMeta},
+    core::PartialObjectMeta,
+    runtime::{
+        WatchStreamExt,
+        watcher::{self, Event, watcher},
+    },
+};
+
+/// What happened to the watched objects.
+#[derive(Debug)]
+pub enum Change {
+    /// This object was made, changed or removed.
+    One(Box<ObjectMeta>),
+    /// The watch had to start anew: anything may have happened meanwhile.
+    Any,
+}
+
+/// Watches objects of a kind with these labels, everywhere, until dropped.
+///
+/// `ready` is called once, when the first list is complete.
+pub async fn changes(
+    client: Client,
+    resource: ApiResource,
+    labels: String,
+    ready: impl FnOnce() + Send,
+    mut changed: impl FnMut(Change) + Send,
+) {
+    let api: Api<PartialObjectMeta<DynamicObject>> = Api::all_with(client, &resource);
+    let config = watcher::Config::default().labels(&labels);
+    let mut events = watcher(api, config).default_backoff().boxed();
+    let mut ready = Some(ready);
+    let mut restarted = false;
+    loop {
+        match events.try_next().await {
+            Ok(Some(Event::Apply(object) | Event::Delete(object))) => {
+                changed(Change::One(Box::new(object.metadata)));
+            }
+            // The first list holds nothing new: whoever watches looks at everything at its start anyway.
+            Ok(Some(Event::InitApply(_))) => {}
+            Ok(Some(Event::Init)) => restarted = ready.is_none(),
+            Ok(Some(Event::InitDone)) => {
+                if let Some(ready) = ready.take() {
+                    ready();
+                }
+                if std::mem::take(&mut restarted) {
+                    changed(Change::Any);
+                }
+            }
+            Ok(None) => return,
+            Err(error) => tracing::debug!(%error, kind = resource.kind, "watch interrupted; it goes on by itself"),
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! The etcd driver against a real etcd.
+
+use steward_operator::datastore::{Datastore, Error, etcd::Etcd};
+
+use crate::programs::EtcdServer;
+
+async fn bootstrapped(server: &EtcdServer) -> Etcd {
+    let mut etcd = Etcd::connect(&server.root()).await.unwrap();
+    etcd.bootstrap().await.unwrap();
+    etcd
+}
+
+#[tokio::test]
+async fn bootstrap_turns_authentication_on_once_and_may_be_repeated() {
+    let server = EtcdServer::start(&[]).await;
+    let mut etcd = Etcd::connect(&server.root()).await.unwrap();
+    assert!(!etcd.authenticated());
+    assert!(!etcd.health().await.unwrap().authenticated);
+    etcd.bootstrap().await.unwrap();
+    etcd.bootstrap().await.unwrap();
+    let again = Etcd::connect(&server.root()).await.unwrap();
+    let health = again.health().await.unwrap();
+    assert!(health.authenticated && !health.full && health.bytes > 0, "{health:?}");
+}
+
+#[tokio::test]
+async fn a_tenant_reads_and_writes_its_own_keys_and_nobody_else_s() {
+    let server = EtcdServer::start(&[]).await;
+    let etcd = bootstrapped(&server).await;
+    for tenant in ["blue", "blueberry"] {
+        assert!(etcd.ensure(tenant, tenant).await.unwrap(), "made");
+        assert!(!etcd.ensure(tenant, tenant).await.unwrap(), "nothing left to do");
+        server.etcdctl(tenant, &["put", &format!("/{tenant}/registry/a"), "secret"]).unwrap();
+    }
+    assert!(server.etcdctl("blue", &["get", "/blue/", "--prefix"]).unwrap().contains("secret"));
+    for forbidden in [
+        &["get", "/blueberry/registry/a"][..],
+        &["get", "/blue", "--prefix"],
+        &["get", "", "--from-key"],
+        &["put", "/blueberry/registry/a", "mine"],
+        &["user", "list"],
+        &["role", "grant-permission", "blue", "readwrite", "/", "0"],
+    ] {
+        let said = server.etcdctl("blue", forbidden).unwrap_err();
+        assert!(said.contains("permission denied"), "{forbidden:?}: {said}");
+    }
+}
+
+#[tokio::test]
+async fn rights_that_someone_changed_are_healed() {
+    let server = EtcdServer::start(&[]).await;
+    let etcd = bootstrapped(&server).await;
+    etcd.ensure("blue", "blue").await.unwrap();
+    etcd.ensure("red", "red").await.unwrap();
+    for tampering in [
+        &["role", "grant-permission", "blue", "readwrite", "/red/", "/red0"][..],
+        &["role", "revoke-permission", "blue", "/blue/", "/blue0"],
+        &["role", "grant-permission", "blue", "read", "/blue/", "/blue0"],
+        &["user", "grant-role", "blue", "red"],
+        &["user", "revoke-role", "blue", "blue"],
+        &["user", "delete", "blue"],
+        &["role", "delete", "blue"],
+    ] {
+        server.etcdctl("root", tampering).unwrap();
+        assert!(etcd.ensure("blue", "blue").await.unwrap(), "{tampering:?}");
+        assert!(!etcd.ensure("blue", "blue").await.unwrap(), "{tampering:?}");
+        server.etcdctl("blue", &["put", "/blue/x", "1"]).unwrap();
+        server.etcdctl("blue", &["get", "/red/", "--prefix"]).unwrap_err();
+    }
+}
+
+#[tokio::test]
+async fn removal_takes_data_user_and_role_and_spares_the_neighbours() {
+    let server = EtcdServer::start(&[]).await;
+    let etcd = bootstrapped(&server).await;
+    for tenant in ["blue", "blueberry"] {
+        etcd.ensure(tenant, tenant).await.unwrap();
+    }
+    // More than one chunk.
+    for number in 0..1200 {
+        server_put(&server, &format!("/blue/registry/{number:04}")).await;
+    }
+    server.etcdctl("blueberry", &["put", "/blueberry/x", "1"]).unwrap();
+    etcd.remove("blue", "blue").await.unwrap();
+    etcd.remove("blue", "blue").await.unwrap();
+    let left = server.etcdctl("root", &["get", "/", "--prefix", "--keys-only"]).unwrap();
+    assert_eq!(left.split_whitespace().collect::<Vec<_>>(), ["/blueberry/x"]);
+    assert_eq!(server.etcdctl("root", &["user", "list"]).unwrap(), "blueberry\nroot\n");
+    assert_eq!(server.etcdctl("root", &["role", "list"]).unwrap(), "blueberry\nroot\n");
+}
+
+async fn server_put(server: &EtcdServer, key: &str) {
+    use etcd_client::{Certificate, Client, ConnectOptions, Identity, TlsOptions};
+    use tokio::sync::OnceCell;
+    static CLIENT: OnceCell<Client> = OnceCell::const_new();
+    let client = CLIENT.get_or_init(async || {
+        let access = server.root();
+        let tls = TlsOptions::new()
+            .ca_certificate(Certificate::from_pem(access.ca))
+            .identity(Identity::from_pem(access.certificate, access.key));
+        Client::connect(&access.endpoints, Some(ConnectOptions::new().with_tls(tls))).await.unwrap()
+    });
+    client.await.kv_client().put(key, "value", None).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_full_etcd_says_so() {
+    let server = EtcdServer::start(&["--quota-backend-bytes=1048576"]).await;
+    let etcd = bootstrapped(&server).await;
+    let value = "x".repeat(100_000);
+    let full = (0..40).any(|number| server.etcdctl("root", &["put", &format!("/k{number}"), &value]).is_err());
+    assert!(full, "the quota was not reached");
+    assert!(etcd.health().await.unwrap().full);
+}
+
+#[tokio::test]
+async fn a_stopped_etcd_is_unreachable_and_usable_again_when_it_is_back() {
+    let mut server = EtcdServer::start(&[]).await;
+    let etcd = bootstrapped(&server).await;
+    server.stop();
+    assert!(matches!(etcd.health().await, Err(Error::Unreachable { .. })), "{:?}", etcd.health().await);
+    assert!(matches!(etcd.ensure("blue", "blue").await, Err(Error::Unreachable { .. })));
+    server.run().await;
+    let back = crate::programs::poll(std::time::Duration::from_secs(20), async || etcd.ensure("blue", "blue").await);
+    assert!(back.await.unwrap());
+}
+
+#[tokio::test]
+async fn credentials_of_nobody_are_refused_with_advice() {
+    let server = EtcdServer::start(&[]).await;
+    bootstrapped(&server).await;
+    let stranger = Etcd::connect(&server.access("stranger")).await.unwrap();
+    let error = stranger.ensure("blue", "blue").await.unwrap_err();
+    assert!(matches!(error, Error::Refused { .. }), "{error}");
+    assert!(error.to_string().contains("CN root"), "{error}");
+}
+
+#[tokio::test]
+async fn certificates_that_can_not_be_read_are_a_configuration_error() {
+    let server = EtcdServer::start(&[]).await;
+    let mut access = server.root();
+    access.key = "nonsense".into();
+    let error = Etcd::connect(&access).await.map(drop).unwrap_err();
+    assert!(matches!(error, Error::Configuration { .. }), "{error:?}");
+}
