@@ -1,3 +1,13 @@
-//! The SNI passthrough front door.
+//! `steward-gateway`: the SNI passthrough front door.
 
-fn main() {}
+use std::process::ExitCode;
+
+use clap::Parser;
+use steward_gateway::{cli::Options, run};
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() -> ExitCode {
+    run::run(&Options::parse())
+}

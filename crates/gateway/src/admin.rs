@@ -1,0 +1,172 @@
+//! The gateway's admin pages: probes, metrics, and the table as it is.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
+    time::Instant,
+};
+
+use serde::Serialize;
+use steward_wire::{CountersHandle, admin::Response};
+
+use crate::{
+    limits::Clock,
+    metrics::Metrics,
+    route::{ProxyVersion, Route},
+    table::Router,
+};
+
+/// What the pages are made from.
+#[derive(Debug)]
+pub struct Pages {
+    /// The table.
+    pub router: Arc<Router>,
+    /// The counters.
+    pub metrics: Arc<Metrics>,
+    /// The engine's counters, once it runs.
+    pub engine: std::sync::OnceLock<CountersHandle>,
+    /// Set while the process finishes its last connections.
+    pub draining: AtomicBool,
+    /// When the process started.
+    pub start: Instant,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ShownRoute {
+    host: String,
+    backends: Vec<ShownBackend>,
+    connections: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    send_proxy: Option<&'static str>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    allow: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_connections: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_handshakes_per_second: Option<u32>,
+}
+
+#[derive(Serialize)]
+struct ShownBackend {
+    address: String,
+    healthy: bool,
+    connections: u32,
+}
+
+impl Pages {
+    /// Answers a path.
+    pub fn answer(&self, path: &str) -> Option<Response> {
+        match path {
+            "/livez" | "/healthz" => Some(Response::ok("ok\n")),
+            "/readyz" => Some(self.ready()),
+            "/metrics" => Some(self.metrics()),
+            "/routes" => Some(self.routes()),
+            _ => None,
+        }
+    }
+
+    fn ready(&self) -> Response {
+        if self.draining.load(Relaxed) {
+            return Response::unavailable("draining: finishing the last connections\n");
+        }
+        if self.engine.get().is_none() {
+            return Response::unavailable("starting: not listening yet\n");
+        }
+        Response::ok("ok\n")
+    }
+
+    fn metrics(&self) -> Response {
+        self.metrics
+            .routes
+            .store(self.router.table().len() as u64, Relaxed);
+        let engine = self
+            .engine
+            .get()
+            .map(CountersHandle::snapshot)
+            .unwrap_or_default();
+        Response::metrics(self.metrics.render(&engine))
+    }
+
+    fn routes(&self) -> Response {
+        let now = Clock::since(self.start, Instant::now());
+        let table = self.router.table();
+        let mut routes: Vec<_> = table
+            .iter()
+            .map(|route| ShownRoute::new(route, now))
+            .collect();
+        routes.sort_by(|left, right| left.host.cmp(&right.host));
+        match serde_json::to_string(&routes) {
+            Ok(body) => Response::json(body),
+            Err(error) => Response::unavailable(format!("cannot show the routes: {error}\n")),
+        }
+    }
+}
+
+impl ShownRoute {
+    fn new(route: &Route, now: Clock) -> Self {
+        let spec = route.spec();
+        let backends = route.backends().iter().map(|backend| ShownBackend {
+            address: backend.address().to_string(),
+            healthy: backend.healthy(now),
+            connections: backend.live(),
+        });
+        Self {
+            host: route.host().to_string(),
+            backends: backends.collect(),
+            connections: route.live(),
+            send_proxy: spec.send_proxy.map(|version| match version {
+                ProxyVersion::V1 => "v1",
+                ProxyVersion::V2 => "v2",
+            }),
+            allow: spec.allow.iter().map(ToString::to_string).collect(),
+            max_connections: spec.max_connections,
+            max_handshakes_per_second: spec.max_handshakes_per_second,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{route::RouteSpec, table::Table};
+
+    #[test]
+    fn the_routes_page_shows_the_table_in_order() {
+        let spec = RouteSpec {
+            backends: vec!["10.0.0.1:6443".parse().unwrap()],
+            allow: vec!["192.0.2.0/24".parse().unwrap()],
+            ..RouteSpec::default()
+        };
+        let table = Table::new()
+            .with_route("b.example.com".parse().unwrap(), &spec)
+            .with_route("*.example.com".parse().unwrap(), &RouteSpec::default());
+        let pages = Pages {
+            router: Arc::new(Router::new(table)),
+            metrics: Arc::new(Metrics::new(1)),
+            engine: std::sync::OnceLock::new(),
+            draining: AtomicBool::new(false),
+            start: Instant::now(),
+        };
+        let body = pages.answer("/routes").unwrap().body;
+        assert_eq!(
+            body,
+            concat!(
+                r#"[{"host":"*.example.com","backends":[],"connections":0},"#,
+                r#"{"host":"b.example.com","backends":[{"address":"10.0.0.1:6443","healthy":true,"#,
+                r#""connections":0}],"connections":0,"allow":["192.0.2.0/24"]}]"#
+            )
+        );
+        assert_eq!(pages.answer("/readyz").unwrap().status, 503);
+        assert!(
+            pages
+                .answer("/metrics")
+                .unwrap()
+                .body
+                .contains("steward_gateway_routes 2\n")
+        );
+        assert!(pages.answer("/secret").is_none());
+    }
+}

@@ -1,0 +1,147 @@
+//! From the command line to a running gateway, and to its end.
+
+use std::{
+    process::ExitCode,
+    sync::{Arc, OnceLock, atomic::AtomicBool, atomic::Ordering::Relaxed},
+    thread,
+    time::Instant,
+};
+
+use steward_wire::{
+    Config, Engine, Listen, ListenError, StartError, admin, logging, signals::Stop,
+};
+
+use crate::{
+    admin::Pages,
+    cli::Options,
+    file::FileError,
+    metrics::Metrics,
+    proxy::{Gateway, Trust},
+    reload::Reloader,
+    table::Router,
+};
+
+/// Why the gateway did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum Failure {
+    /// The routes file.
+    #[error(transparent)]
+    Routes(#[from] FileError),
+    /// A flag's address.
+    #[error("{flag}: {source}")]
+    Address {
+        /// The flag.
+        flag: &'static str,
+        /// What is wrong with it.
+        source: ListenError,
+    },
+    /// The system refused something.
+    #[error("could not start: {0}")]
+    System(String),
+}
+
+/// Bad input ends with this code, as bad flags do.
+const BAD_INPUT: u8 = 2;
+
+/// Runs until SIGTERM and drains.
+pub fn run(options: &Options) -> ExitCode {
+    logging::init(options.log_format);
+    match serve(options) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("steward-gateway: {failure}");
+            match failure {
+                Failure::Routes(_) | Failure::Address { .. } => ExitCode::from(BAD_INPUT),
+                Failure::System(_) => ExitCode::FAILURE,
+            }
+        }
+    }
+}
+
+fn serve(options: &Options) -> Result<(), Failure> {
+    let system = |error: std::io::Error| Failure::System(error.to_string());
+    let mut stop = Stop::new().map_err(system)?;
+    let router = Arc::new(Router::default());
+    let metrics = Arc::new(Metrics::new(options.metrics_routes));
+    let reloader = Reloader::start(
+        options.routes.clone(),
+        Arc::clone(&router),
+        Arc::clone(&metrics),
+    )?;
+    let pages = Arc::new(Pages {
+        router: Arc::clone(&router),
+        metrics: Arc::clone(&metrics),
+        engine: OnceLock::new(),
+        draining: AtomicBool::new(false),
+        start: Instant::now(),
+    });
+    let shown = Arc::clone(&pages);
+    let admin = admin::serve(
+        options.admin,
+        Arc::new(move |path: &str| shown.answer(path)),
+    )
+    .map_err(|source| Failure::Address {
+        flag: "--admin",
+        source,
+    })?;
+    let engine = start_engine(options, Arc::clone(&router), metrics)?;
+    // Set once, here.
+    let _ = pages.engine.set(engine.counters_handle());
+    let _watching = reloader.watch().map_err(system)?;
+    tracing::info!(
+        listen = ?engine.addresses(),
+        %admin,
+        routes = router.table().len(),
+        "gateway serves"
+    );
+    let signal = stop.wait();
+    pages.draining.store(true, Relaxed);
+    drain(engine, options, signal, stop);
+    Ok(())
+}
+
+fn start_engine(
+    options: &Options,
+    router: Arc<Router>,
+    metrics: Arc<Metrics>,
+) -> Result<Engine, Failure> {
+    let trust = Trust(options.trust_proxy.clone());
+    let gateway = Arc::new(Gateway::new(router, metrics, trust, options.access_log));
+    let config = Config {
+        workers: options.workers,
+        hello_timeout: options.hello_timeout,
+        connect_timeout: options.connect_timeout,
+        ..Config::default()
+    };
+    let listen: Vec<Listen> = options
+        .listen
+        .iter()
+        .map(|address| Listen::new(*address))
+        .collect();
+    Engine::start(&config, &listen, &gateway).map_err(|error| match error {
+        StartError::Listen(source) => Failure::Address {
+            flag: "--listen",
+            source,
+        },
+        StartError::System { operation, source } => {
+            Failure::System(format!("{operation}: {source}"))
+        }
+    })
+}
+
+fn drain(engine: Engine, options: &Options, signal: &str, mut stop: Stop) {
+    let live = engine.counters().live;
+    let limit = options.drain_timeout;
+    tracing::info!(signal, live, ?limit, "draining: no new connections");
+    // Whoever asks twice does not want to wait.
+    thread::spawn(move || {
+        stop.wait();
+        tracing::warn!("asked again, stopping at once");
+        std::process::exit(1);
+    });
+    let drained = engine.drain(limit);
+    match drained.remaining {
+        0 => tracing::info!("drained, all connections finished"),
+        remaining => tracing::warn!(remaining, "drain timeout, connections were cut"),
+    }
+}
