@@ -1,3 +1,7 @@
 //! The program `steward-lab`.
 
-fn main() {}
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    steward_lab::cli::main()
+}

@@ -78,3 +78,38 @@ impl Programs {
 pub(crate) async fn for_fixture(folder: Option<&Path>) -> Result<Programs, ProgramsError> {
     Ok(Programs::in_folder(folder))
 }
+
+/// The program `steward-lab` itself, which is every host's first process.
+///
+/// A test binary is not it: then it is the one beside the test binary, which is
+/// built if need be, as cargo does not build other crates' programs by itself.
+pub(crate) fn own_program() -> Result<PathBuf, crate::Error> {
+    const NAME: &str = "steward-lab";
+    if let Some(path) = env::var_os("STEWARD_LAB_PROGRAM") {
+        return Ok(path.into());
+    }
+    let own = env::current_exe().map_err(crate::Error::files("find", "this program"))?;
+    if own.file_name().is_some_and(|name| name == NAME) {
+        return Ok(own);
+    }
+    if let Some(cargo) = env::var_os("CARGO") {
+        // Says what it does only if it fails; a build that is up to date is quick.
+        let _ = std::process::Command::new(cargo)
+            .args(["build", "--quiet", "--package", NAME, "--bin", NAME])
+            .status();
+    }
+    let beside = own
+        .ancestors()
+        .skip(1)
+        .take(2)
+        .map(|folder| folder.join(NAME));
+    beside
+        .into_iter()
+        .find(|path| path.is_file())
+        .ok_or_else(|| {
+            crate::Error::Invalid(format!(
+                "the program {NAME} is not beside {}: build it with `cargo build -p {NAME}`",
+                own.display()
+            ))
+        })
+}

