@@ -30,6 +30,7 @@ use crate::transform::{Opened, Transform, TransformError};
 
 pub use alpn::Expected;
 use leg::Leg;
+pub use leg::explain;
 
 /// The server side: the peer is a client whose TLS ends here.
 #[derive(Debug)]

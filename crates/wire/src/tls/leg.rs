@@ -1,7 +1,7 @@
 //! One rustls connection, driven by bytes: the part that both sides share.
 
 use rustls::{
-    CertificateError, Error,
+    AlertDescription, CertificateError, Error,
     client::{ClientConnectionData, UnbufferedClientConnection},
     server::{ServerConnectionData, UnbufferedServerConnection},
     unbuffered::{ConnectionState, EncodeError, EncryptError, UnbufferedStatus},
@@ -239,7 +239,9 @@ impl<C: Connection> Leg<C> {
             else {
                 return;
             };
-            let _ = append(reply, 0, |place| data.encode(place).map_err(required_to_encode));
+            let _ = append(reply, 0, |place| {
+                data.encode(place).map_err(required_to_encode)
+            });
         }
     }
 
@@ -293,7 +295,10 @@ fn append(
     Err(Error::EncryptError)
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "used as a function in map_err")]
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "used as a function in map_err"
+)]
 fn required_to_encode(error: EncodeError) -> Option<usize> {
     match error {
         EncodeError::InsufficientSize(size) => Some(size.required_size),
@@ -301,7 +306,10 @@ fn required_to_encode(error: EncodeError) -> Option<usize> {
     }
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "used as a function in map_err")]
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "used as a function in map_err"
+)]
 fn required_to_encrypt(error: EncryptError) -> Option<usize> {
     match error {
         EncryptError::InsufficientSize(size) => Some(size.required_size),
@@ -309,14 +317,15 @@ fn required_to_encrypt(error: EncryptError) -> Option<usize> {
     }
 }
 
-/// What went wrong, in words that say where to look.
-#[expect(
-    clippy::needless_pass_by_value,
-    reason = "used as a function in map_err"
-)]
+#[expect(clippy::needless_pass_by_value, reason = "used as a function in map_err")]
 pub(super) fn explained(error: Error) -> TransformError {
+    TransformError(explain(&error))
+}
+
+/// What went wrong, in words that say where to look.
+pub fn explain(error: &Error) -> String {
     use CertificateError as Certificate;
-    TransformError(match &error {
+    match error {
         Error::InvalidCertificate(Certificate::UnknownIssuer) => {
             "its certificate is not signed by the CA in --ca".to_owned()
         }
@@ -326,11 +335,15 @@ pub(super) fn explained(error: Error) -> TransformError {
         Error::InvalidCertificate(Certificate::Expired | Certificate::ExpiredContext { .. }) => {
             format!("its certificate has expired, or the clock is wrong ({error})")
         }
-        Error::NoApplicationProtocol => {
+        Error::NoApplicationProtocol
+        | Error::AlertReceived(AlertDescription::NoApplicationProtocol) => {
             "no protocol in common: the other side speaks none of those offered".to_owned()
         }
+        Error::AlertReceived(AlertDescription::UnrecognisedName) => {
+            "the front door has no route for this name".to_owned()
+        }
         _ => error.to_string(),
-    })
+    }
 }
 
 impl Connection for UnbufferedServerConnection {
