@@ -300,6 +300,7 @@ impl fmt::Display for Part {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Kubernetes(release) => write!(f, "kubernetes {}", release.version()),
+            Self::Crds => f.write_str(self.name()),
             other => write!(f, "{} {}", other.name(), other.version()),
         }
     }

@@ -74,7 +74,9 @@ impl Cache {
         if made.is_err() {
             // Only the Go build cache is worth keeping from a build that failed.
             let _left = fs::remove_dir_all(&stage);
-        } else {
+        }
+        if !matches!(made, Err(Error::Build { .. })) {
+            // Only that error sends the reader to the log.
             let _gone = fs::remove_file(&log);
         }
         made

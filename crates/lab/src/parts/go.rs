@@ -209,13 +209,12 @@ impl Job<'_> {
             "Get \"",
             "proxyconnect",
         ];
-        if network
-            .iter()
-            .any(|sign| said.iter().any(|line| line.contains(sign)))
-        {
+        let unreachable = |line: &&String| network.iter().any(|sign| line.contains(sign));
+        if let Some(line) = said.iter().find(unreachable) {
+            let (what, detail) = unreachable_module(line);
             return Error::Fetch {
                 part: self.part.to_string(),
-                what: "a Go module".to_owned(),
+                what,
                 detail,
             };
         }
@@ -245,6 +244,20 @@ pub(crate) fn settle(command: &mut Command, go_path: PathBuf) {
     }
 }
 
+/// What could not be fetched and why, out of Go's `main.go:1:2: MODULE@VERSION: Get
+/// "URL": dial tcp: lookup: network is unreachable`.
+fn unreachable_module(line: &str) -> (String, String) {
+    let module = line
+        .split(": ")
+        .find(|piece| piece.contains('@') && !piece.contains(['"', ' ']))
+        .map_or_else(
+            || "a Go module".to_owned(),
+            |module| format!("Go module {module}"),
+        );
+    let why = line.rsplit(": ").next().unwrap_or(line);
+    (module, why.to_owned())
+}
+
 /// The line of a tool's output that says most: the first one that is not a heading.
 pub(crate) fn reason(said: &[String]) -> String {
     said.iter()
@@ -267,4 +280,25 @@ pub(crate) fn copy_tree(from: &Path, to: &Path) -> Result<(), Error> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_module_that_cannot_be_reached_is_named_without_the_noise() {
+        let line = r#"main.go:10:2: github.com/spf13/cobra@v1.9.1: Get "https://proxy.example/x.zip": dial tcp: lookup proxy.example on 10.0.0.1:53: connect: network is unreachable"#;
+        let (what, why) = unreachable_module(line);
+        assert_eq!(what, "Go module github.com/spf13/cobra@v1.9.1");
+        assert_eq!(why, "network is unreachable");
+        let (what, _) = unreachable_module("dial tcp: i/o timeout");
+        assert_eq!(what, "a Go module");
+    }
+
+    #[test]
+    fn the_reason_is_not_the_heading() {
+        let said = ["# example.org/x", "", "x.go:1: undefined: y"].map(str::to_owned);
+        assert_eq!(reason(&said), "x.go:1: undefined: y");
+    }
 }

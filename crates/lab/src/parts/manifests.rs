@@ -85,7 +85,7 @@ fn download(part: Part, module: &Module<'_>, go: &Path, stage: &Path) -> Result<
         return Err(Error::Fetch {
             part: part.to_string(),
             what: format!("Go module {} {}", module.path, module.version),
-            detail,
+            detail: detail.rsplit(": ").next().unwrap_or(&detail).to_owned(),
         });
     }
     if said.sum != module.sum {
