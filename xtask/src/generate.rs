@@ -4,6 +4,7 @@
 
 mod conditions;
 mod manifests;
+mod rbac;
 mod reference;
 
 use std::fs;
@@ -20,6 +21,7 @@ struct File {
 
 fn files() -> Result<Vec<File>> {
     let mut files = manifests::files()?;
+    files.push(rbac::file());
     files.push(reference::file()?);
     files.push(conditions::file());
     Ok(files)
