@@ -124,6 +124,28 @@ fn programs_of_the_right_version_in_the_chosen_folder_skip_the_build() {
 }
 
 #[test]
+fn one_folder_can_hold_two_releases_side_by_side() {
+    let folder = tempfile::tempdir().unwrap();
+    let own = folder.path().join("kubernetes-1.35");
+    fs::create_dir(&own).unwrap();
+    for name in [
+        "kube-apiserver",
+        "kube-controller-manager",
+        "kube-scheduler",
+    ] {
+        script(&folder.path().join(name), "echo Kubernetes v1.31.0");
+        script(&own.join(name), "echo Kubernetes v1.35.4");
+    }
+    let options = options(folder.path()).with_bin_dir(Some(folder.path().to_path_buf()));
+    let path = |release| {
+        let programs = ensure(Part::Kubernetes(release), &options, &Progress::silent()).unwrap();
+        programs.path("kube-apiserver").unwrap().to_path_buf()
+    };
+    assert_eq!(path(Release::V1_35), own.join("kube-apiserver"));
+    assert_eq!(path(Release::V1_31), folder.path().join("kube-apiserver"));
+}
+
+#[test]
 fn a_program_of_another_version_on_the_path_is_refused_without_a_word() {
     let folder = tempfile::tempdir().unwrap();
     script(&folder.path().join("helm"), "echo v3.14.0+gabcdef0");
