@@ -2,15 +2,20 @@
 
 use std::{fmt::Write as _, io, path::PathBuf};
 
+use crate::{images, parts};
+
 /// Why the lab could not do what it was asked.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The caller asked for something that cannot be; nothing was touched.
     #[error("{0}")]
     Invalid(String),
-    /// A program the lab starts is missing.
+    /// A part could not be had.
     #[error(transparent)]
-    Programs(#[from] crate::ProgramsError),
+    Parts(#[from] parts::Error),
+    /// An image could not be made.
+    #[error(transparent)]
+    Images(#[from] images::Error),
     /// A file operation failed.
     #[error("cannot {what} {path}")]
     Files {
@@ -82,7 +87,14 @@ impl Error {
     /// 2 for what the caller has to change, 1 for the rest.
     pub fn exit_code(&self) -> u8 {
         match self {
-            Self::Invalid(_) | Self::Programs(_) => 2,
+            Self::Invalid(_)
+            | Self::Parts(
+                parts::Error::UnknownPart { .. }
+                | parts::Error::UnknownRelease { .. }
+                | parts::Error::BinDir { .. }
+                | parts::Error::NoCache
+                | parts::Error::NoTool { .. },
+            ) => 2,
             _ => 1,
         }
     }

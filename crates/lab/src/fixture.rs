@@ -78,9 +78,9 @@ pub struct Builder {
 /// Why there is no fixture.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A program the fixture starts is missing.
+    /// A program the fixture starts could not be had.
     #[error(transparent)]
-    Programs(#[from] crate::ProgramsError),
+    Parts(#[from] crate::parts::Error),
     /// The folder for its files could not be made or written.
     #[error("cannot write the fixture's files in {folder}; check that the disk is not full")]
     Files {
@@ -221,9 +221,7 @@ impl Builder {
 
     /// Starts it, and returns when it is ready.
     pub async fn start(self) -> Result<ApiServer, Error> {
-        let programs = crate::programs::for_fixture(self.bin_dir.as_deref()).await?;
-        let etcd = programs.path("etcd")?;
-        let apiserver = programs.path("kube-apiserver")?;
+        let (etcd, apiserver) = crate::programs::for_fixture(self.bin_dir.as_deref()).await?;
         let mut attempt = 1;
         loop {
             match self.attempt(&etcd, &apiserver).await {

@@ -41,5 +41,4 @@ pub use host_id::{HostId, LOAD_BALANCERS, LabName, MOST_WORKERS, Network};
 pub use init::{Nudge, Unit};
 pub use lab::{Builder, KUBERNETES, Lab};
 pub use layout::Layout;
-pub use programs::{Programs, ProgramsError};
 pub use wait::{Deadline, poll};

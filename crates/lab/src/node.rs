@@ -12,13 +12,10 @@ use std::{
     time::Duration,
 };
 
-use crate::{Error, Layout, Unit, host::Host, poll};
+use crate::{Error, Layout, Unit, host::Host, images::catalogue::PAUSE, poll};
 
 /// Where containerd listens, as kubeadm and everybody expects.
 const SOCKET: &str = "/run/containerd/containerd.sock";
-
-/// The sandbox image of every pod; kubeadm names the same.
-const PAUSE: &str = "registry.k8s.io/pause:3.10.2";
 
 /// kubeadm writes this file last; a kubelet has nothing to do before.
 const KUBEADM_FLAGS: &str = "/var/lib/kubelet/kubeadm-flags.env";

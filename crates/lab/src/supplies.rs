@@ -1,4 +1,7 @@
 //! Everything a lab needs that it does not make itself: programs and images.
+//!
+//! Gathered before anything is made, because it may take long the first time and
+//! may fail: then there is nothing to clean up.
 
 use std::{
     collections::BTreeMap,
@@ -6,56 +9,85 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::{Error, HostId, progress::Progress};
+use crate::{
+    Error, HostId,
+    images::catalogue::{self, Item},
+    parts::{self, Options, Part, Release},
+    progress::Progress,
+};
 
-/// Programs by name, and image archives.
+/// Programs by name, and image archives by what is in them.
 #[derive(Debug)]
 pub(crate) struct Supplies {
-    version: String,
+    release: Release,
     programs: BTreeMap<String, PathBuf>,
-    images: Vec<PathBuf>,
+    images: BTreeMap<Item, PathBuf>,
+}
+
+/// Where parts come from: a folder that is named, else one that
+/// `STEWARD_LAB_BIN_DIR` names, else the cache, where they are built.
+pub(crate) fn options(bin_dir: Option<&Path>) -> Result<Options, parts::Error> {
+    let bin_dir = bin_dir
+        .map(Path::to_path_buf)
+        .or_else(|| env::var_os("STEWARD_LAB_BIN_DIR").map(PathBuf::from));
+    Ok(Options::from_env()?.with_bin_dir(bin_dir))
+}
+
+/// The release of a management cluster, by its version.
+pub(crate) fn release(version: &str) -> Result<Release, Error> {
+    let release: Release = version.parse()?;
+    if release.has_node_programs() {
+        return Ok(release);
+    }
+    Err(Error::Invalid(format!(
+        "--kubernetes {version} is served for tenants' control planes only: the lab's own cluster runs {}",
+        Release::default().version()
+    )))
 }
 
 impl Supplies {
     /// Finds or makes everything. Touches nothing but the parts' cache.
     pub(crate) async fn gather(
-        version: &str,
-        bin_dir: Option<&Path>,
-        _progress: &Progress,
+        release: Release,
+        options: Options,
+        progress: &Progress,
     ) -> Result<Self, Error> {
-        let folder = bin_dir
-            .map(Path::to_path_buf)
-            .or_else(|| env::var_os("STEWARD_LAB_BIN_DIR").map(PathBuf::from))
-            .unwrap_or_default();
-        let list = |folder: PathBuf| -> Vec<PathBuf> {
-            let mut list: Vec<_> = std::fs::read_dir(folder)
+        let progress = progress.clone();
+        let work = move || Self::gather_now(release, &options, &progress);
+        tokio::task::spawn_blocking(work)
+            .await
+            .map_err(|error| Error::Invalid(format!("gathering the parts was stopped: {error}")))?
+    }
+
+    fn gather_now(release: Release, options: &Options, progress: &Progress) -> Result<Self, Error> {
+        let mut wanted = vec![Part::Kubernetes(release)];
+        wanted.extend(
+            Part::LAB
                 .into_iter()
-                .flatten()
-                .flatten()
-                .map(|e| e.path())
-                .collect();
-            list.sort();
-            list
-        };
-        let programs = list(folder.clone())
-            .into_iter()
-            .filter(|p| p.is_file())
-            .filter_map(|p| {
-                Some((
-                    p.file_name()?.to_str()?.to_owned(),
-                    std::fs::canonicalize(&p).ok()?,
-                ))
-            })
+                .filter(|part| !matches!(part, Part::Kubernetes(_))),
+        );
+        let all = parts::ensure_all(&wanted, options, progress)?;
+        let programs = all
+            .iter()
+            // What the system has is in every host's PATH anyway.
+            .filter(|(part, _)| !matches!(part, Part::Node | Part::Toolbox | Part::Pause))
+            .flat_map(|(_, programs)| programs.iter())
+            .map(|(name, path)| (name.to_owned(), path.to_owned()))
             .collect();
+        let mut images = BTreeMap::new();
+        for item in items(release, HostId::Mgmt) {
+            let archive = catalogue::ensure(item, options, progress)?;
+            images.insert(item, archive.path);
+        }
         Ok(Self {
-            version: version.into(),
+            release,
             programs,
-            images: list(folder.join("images")),
+            images,
         })
     }
 
-    pub(crate) fn version(&self) -> &str {
-        &self.version
+    pub(crate) fn version(&self) -> &'static str {
+        self.release.version()
     }
 
     pub(crate) fn programs(&self) -> impl Iterator<Item = (&str, &Path)> {
@@ -64,7 +96,25 @@ impl Supplies {
             .map(|(name, path)| (name.as_str(), path.as_path()))
     }
 
-    pub(crate) fn images_for(&self, _host: HostId) -> impl Iterator<Item = &Path> {
-        self.images.iter().map(PathBuf::as_path)
+    /// The archives a node needs, in the order in which it needs them.
+    pub(crate) fn images_for(&self, host: HostId) -> impl Iterator<Item = &Path> {
+        let items = items(self.release, host);
+        items
+            .into_iter()
+            .filter_map(|item| self.images.get(&item).map(PathBuf::as_path))
     }
+}
+
+fn items(release: Release, host: HostId) -> Vec<Item> {
+    let mut items = vec![
+        Item::Pause,
+        Item::CoreDns,
+        Item::Kubernetes(release),
+        Item::Konnectivity,
+        Item::Toolbox,
+    ];
+    if host == HostId::Mgmt {
+        items.push(Item::Etcd);
+    }
+    items
 }

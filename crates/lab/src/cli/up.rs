@@ -5,7 +5,12 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::Name;
-use crate::{Error, KUBERNETES, Lab, progress::Progress};
+use crate::{
+    Error, KUBERNETES, Lab,
+    parts::{self, Part},
+    progress::Progress,
+    supplies,
+};
 
 /// Make a lab: a management cluster, worker hosts, a client and a name server.
 #[derive(Debug, Args)]
@@ -29,6 +34,9 @@ pub(super) struct Up {
 
 /// Fetch or build the programs that labs are made of, ahead of time.
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  steward-lab parts                everything a lab needs
+  steward-lab parts traefik kine   these too")]
 pub(super) struct Parts {
     /// Which; everything a lab needs if none is named.
     parts: Vec<String>,
@@ -72,7 +80,18 @@ impl Up {
 
 impl Parts {
     pub(super) fn run(self) -> Result<(), Error> {
-        let _ = (self.parts, self.bin_dir);
+        let parts = match self.parts.as_slice() {
+            [] => Part::LAB.to_vec(),
+            names => names
+                .iter()
+                .map(|name| name.parse())
+                .collect::<Result<_, _>>()?,
+        };
+        let options = supplies::options(self.bin_dir.as_deref())?;
+        let all = parts::ensure_all(&parts, &options, &Progress::stderr())?;
+        for (name, path) in all.values().flat_map(parts::Programs::iter) {
+            println!("{name} {}", path.display());
+        }
         Ok(())
     }
 }

@@ -19,7 +19,7 @@ use crate::{
     init::{HostRecord, write_atomically},
     layout::{MOUNT_POINTS, ROOT},
     machine, net, node, poll,
-    supplies::Supplies,
+    supplies::{self, Supplies},
     sweep,
 };
 
@@ -33,12 +33,10 @@ pub(super) async fn up(builder: Builder, name: LabName) -> Result<Lab, Error> {
     let layout = Layout::new(name);
     machine::check(builder.workers)?;
     refuse_name_in_use(&layout)?;
-    let supplies = Supplies::gather(
-        &builder.kubernetes,
-        builder.bin_dir.as_deref(),
-        &builder.progress,
-    )
-    .await?;
+    let release = supplies::release(&builder.kubernetes)?;
+    let options = supplies::options(builder.bin_dir.as_deref())?;
+    let supplies = Supplies::gather(release, options, &builder.progress).await?;
+    machine::check_tools()?;
     let owner = begin(&layout, &builder, &supplies)?;
     let lab = Lab {
         layout: layout.clone(),
