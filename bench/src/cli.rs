@@ -1,11 +1,11 @@
 //! The command line. Refuses to hold any logic: it only says what was asked.
 
-use std::{path::PathBuf, process::ExitCode};
+use std::{ffi::OsString, path::PathBuf, process::ExitCode};
 
 use anyhow::Result;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use crate::{backend, netns, run};
+use crate::{backend, operator, run};
 
 /// Measures Steward's data plane beside HAProxy, nginx, Envoy and Traefik.
 #[derive(Debug, Parser)]
@@ -19,6 +19,11 @@ pub(crate) struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Measures our operator beside Kamaji on a real API server, objects only.
+    Operator(operator::OperatorArguments),
+    /// What `steward-bench operator` runs inside its own network namespace.
+    #[command(hide = true)]
+    OperatorInside(operator::OperatorArguments),
     /// What `steward-bench` runs inside its own network namespace.
     #[command(hide = true)]
     Inside(ProxyArguments),
@@ -82,14 +87,46 @@ impl Arguments {
     /// Does what the arguments ask for.
     pub(crate) fn run(self) -> Result<ExitCode> {
         match self.command {
-            None => netns::enter(&self.proxies),
+            None => run::start(&self.proxies),
             Some(Command::Inside(arguments)) => run::run(&arguments).map(|()| ExitCode::SUCCESS),
+            Some(Command::Operator(arguments)) => operator::start(&arguments),
+            Some(Command::OperatorInside(arguments)) => {
+                operator::run(&arguments).map(|()| ExitCode::SUCCESS)
+            }
             Some(Command::Backend(arguments)) => backend::serve(&arguments),
         }
     }
 }
 
 impl ProxyArguments {
+    /// The same arguments again, for the program inside the namespace.
+    pub(crate) fn again(&self, more_bin_dirs: &[PathBuf]) -> Vec<OsString> {
+        let mut words: Vec<OsString> = vec!["inside".into()];
+        let mut flag = |name: &str, value: Option<OsString>| {
+            words.push(name.into());
+            words.extend(value);
+        };
+        if self.quick {
+            flag("--quick", None);
+        }
+        if self.smoke {
+            flag("--smoke", None);
+        }
+        for test in self.only.iter().filter_map(ValueEnum::to_possible_value) {
+            flag("--only", Some(test.get_name().into()));
+        }
+        for target in &self.targets {
+            flag("--targets", Some(target.into()));
+        }
+        for directory in self.bin_dir.iter().chain(more_bin_dirs) {
+            flag("--bin-dir", Some(directory.into()));
+        }
+        if let Some(out) = &self.out {
+            flag("--out", Some(out.into()));
+        }
+        words
+    }
+
     /// Whether a test was asked for.
     pub(crate) fn wants(&self, test: Test) -> bool {
         self.only.is_empty() || self.only.contains(&test)
@@ -98,5 +135,29 @@ impl ProxyArguments {
     /// Whether a proxy was asked for.
     pub(crate) fn wants_target(&self, name: &str) -> bool {
         self.targets.is_empty() || self.targets.iter().any(|wanted| name.starts_with(wanted))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_asked_outside_is_asked_inside() {
+        let line =
+            "steward-bench --quick --only conn,node-rt --targets haproxy --bin-dir /a --out /o";
+        let outside = Arguments::parse_from(line.split(' ')).proxies;
+        let words = outside.again(&[PathBuf::from("/b")]);
+        let inside = Arguments::parse_from(std::iter::once("steward-bench".into()).chain(words));
+        let Some(Command::Inside(inside)) = inside.command else {
+            panic!("not `inside`")
+        };
+        assert_eq!(inside.only, [Test::Conn, Test::NodeRt]);
+        assert_eq!(inside.bin_dir, [PathBuf::from("/a"), PathBuf::from("/b")]);
+        assert_eq!(
+            (inside.quick, inside.out.clone()),
+            (true, Some(PathBuf::from("/o")))
+        );
+        assert!(inside.wants_target("haproxy-again") && !inside.wants_target("nginx"));
     }
 }

@@ -10,6 +10,7 @@ mod load;
 mod machine;
 mod measures;
 mod netns;
+mod operator;
 mod pki;
 mod process;
 mod protocol;

@@ -5,16 +5,16 @@
 //! process 1 of its own process namespace; nothing here touches the host's network.
 
 use std::{
+    ffi::OsString,
     fs,
     io::Read as _,
+    path::Path,
     process::{Command, ExitCode, Stdio},
     thread,
 };
 
 use anyhow::{Context as _, Result, bail};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-
-use crate::cli::ProxyArguments;
 
 /// Settings of the namespace. Reno, because BBR's pacing would put timers of
 /// the kernel into every number; the port range leaves room below for listeners.
@@ -24,12 +24,9 @@ const SYSCTLS: [(&str, &str); 3] = [
     ("/proc/sys/net/core/somaxconn", "8192"),
 ];
 
-/// Runs this program again in its own namespaces and waits for it.
-pub(crate) fn enter(arguments: &ProxyArguments) -> Result<ExitCode> {
-    let work = tempfile::Builder::new()
-        .prefix("steward-bench-")
-        .tempdir()
-        .context("making a directory for this run")?;
+/// Runs this program again in its own namespaces, with these arguments and
+/// `--work DIR`, and waits for it.
+pub(crate) fn enter(arguments: &[OsString], work: &Path) -> Result<ExitCode> {
     let program = std::env::current_exe().context("finding this program")?;
     let mut command = Command::new("unshare");
     command.args(["--net", "--pid", "--fork", "--kill-child", "--mount-proc"]);
@@ -39,10 +36,9 @@ pub(crate) fn enter(arguments: &ProxyArguments) -> Result<ExitCode> {
     command
         .arg("--")
         .arg(program)
-        .arg("inside")
+        .args(arguments)
         .arg("--work")
-        .arg(work.path());
-    forward(arguments, &mut command);
+        .arg(work);
     // The inner program ends when this pipe closes, so it never outlives us.
     let mut child = command
         .stdin(Stdio::piped())
@@ -52,34 +48,17 @@ pub(crate) fn enter(arguments: &ProxyArguments) -> Result<ExitCode> {
     let lifeline = child.stdin.take();
     let status = child.wait().context("waiting for the run")?;
     drop(lifeline);
-    if status.success() {
-        Ok(ExitCode::SUCCESS)
+    Ok(if status.success() {
+        ExitCode::SUCCESS
     } else {
-        Ok(ExitCode::FAILURE)
-    }
+        ExitCode::FAILURE
+    })
 }
 
-fn forward(arguments: &ProxyArguments, command: &mut Command) {
-    if arguments.quick {
-        command.arg("--quick");
-    }
-    if arguments.smoke {
-        command.arg("--smoke");
-    }
-    for test in &arguments.only {
-        if let Some(value) = clap::ValueEnum::to_possible_value(test) {
-            command.arg("--only").arg(value.get_name());
-        }
-    }
-    for target in &arguments.targets {
-        command.arg("--targets").arg(target);
-    }
-    for directory in &arguments.bin_dir {
-        command.arg("--bin-dir").arg(directory);
-    }
-    if let Some(out) = &arguments.out {
-        command.arg("--out").arg(out);
-    }
+/// A directory for a run, gone with the returned value.
+pub(crate) fn work() -> Result<tempfile::TempDir> {
+    let made = tempfile::Builder::new().prefix("steward-bench-").tempdir();
+    made.context("making a directory for this run")
 }
 
 /// Brings loopback up, sets congestion control, raises the descriptor limit.

@@ -142,6 +142,20 @@ impl Drop for Process {
     }
 }
 
+/// CPU time of a process that somebody else started.
+pub(crate) fn cpu_of(pid: u32) -> Duration {
+    Duration::from_nanos(task_nanos(pid))
+}
+
+/// The process that was started with this argument.
+pub(crate) fn with_argument(argument: &str) -> Option<u32> {
+    parents().into_keys().find(|pid| {
+        let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        line.split(|byte| *byte == 0)
+            .any(|word| word == argument.as_bytes())
+    })
+}
+
 /// CPU time of this process, threads that ended included.
 pub(crate) fn own_cpu() -> Duration {
     let now = clock_gettime(ClockId::ProcessCPUTime);

@@ -1,8 +1,13 @@
 //! A run from beginning to end, inside the namespace.
 
-use std::{fs, path::PathBuf};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
 
 use anyhow::{Context as _, Result, bail};
+use steward_lab::parts::Part;
 
 use crate::{
     cli::ProxyArguments,
@@ -16,6 +21,26 @@ use crate::{
     targets::{FRONT_DOORS, NODE_PROXIES, Proxy, Route, Stage},
     tools::{self, Tools},
 };
+
+/// Rivals that come out of the lab's parts: the name of the program.
+const FROM_PARTS: [(Part, &str); 2] = [(Part::Envoy, "envoy"), (Part::Traefik, "traefik")];
+
+/// Outside the namespace, where there is a network: gets what is missing, goes in.
+pub(crate) fn start(arguments: &ProxyArguments) -> Result<ExitCode> {
+    let work = netns::work()?;
+    let here = Tools::new(&arguments.bin_dir);
+    let mut directories = Vec::new();
+    for (part, program) in FROM_PARTS {
+        if !arguments.wants_target(program) || here.find(program).is_some() {
+            continue;
+        }
+        match tools::from_parts(part, program) {
+            Ok(path) => directories.extend(path.parent().map(Path::to_owned)),
+            Err(error) => eprintln!("{program} will be left out: {error:#}"),
+        }
+    }
+    netns::enter(&arguments.again(&directories), work.path())
+}
 
 /// Starts everything, measures, reports.
 pub(crate) fn run(arguments: &ProxyArguments) -> Result<()> {
@@ -63,7 +88,7 @@ fn set_up(arguments: &ProxyArguments, stage: Stage, machine: Machine) -> Result<
     let routes = Route::standard();
     for proxy in FRONT_DOORS.into_iter().chain(NODE_PROXIES) {
         if arguments.wants_target(proxy.name) {
-            start(&mut scene, &proxy, &routes);
+            start_one(&mut scene, &proxy, &routes);
         }
     }
     if scene.targets.is_empty() {
@@ -72,7 +97,7 @@ fn set_up(arguments: &ProxyArguments, stage: Stage, machine: Machine) -> Result<
     Ok(scene)
 }
 
-fn start(scene: &mut Scene, proxy: &Proxy, routes: &[Route]) {
+fn start_one(scene: &mut Scene, proxy: &Proxy, routes: &[Route]) {
     match scene.stage.start(proxy, routes, &scene.dialer) {
         Ok(target) => {
             scene.targets.push(target);

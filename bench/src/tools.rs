@@ -1,10 +1,17 @@
 //! Where programs are found: what the caller named, beside this program, PATH.
-//! Refuses to install anything.
+//! What the lab keeps as a part can be asked for as well; refuses to install
+//! anything into the system.
 
 use std::{
     env,
     path::{Path, PathBuf},
     process::Command,
+};
+
+use anyhow::Result;
+use steward_lab::{
+    parts::{self, Part},
+    progress::Progress,
 };
 
 /// Directories in the order in which they are searched.
@@ -31,6 +38,12 @@ impl Tools {
             .map(|directory| directory.join(name))
             .find(|path| path.is_file())
     }
+}
+
+/// A program of one of the lab's parts, fetched or built into its cache if need be.
+pub(crate) fn from_parts(part: Part, program: &str) -> Result<PathBuf> {
+    let programs = parts::ensure(part, &parts::Options::from_env()?, &Progress::stderr())?;
+    Ok(programs.path(program)?.to_owned())
 }
 
 /// The first line with a digit that a program says about its version.
