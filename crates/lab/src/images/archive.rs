@@ -22,7 +22,7 @@ const FORMAT: &str = "1";
 
 /// An archive that nobody wrote again for this long belongs to inputs of the past.
 /// Long enough for several checkouts to be worked on side by side.
-const KEPT_FOR: Duration = Duration::from_secs(24 * 60 * 60);
+const KEPT_FOR: Duration = Duration::from_hours(24);
 
 /// A file with images in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -82,8 +82,8 @@ fn forget_old(name: &str, folder: &Path, except: &Path) {
         let file = file.to_string_lossy();
         let hash = file
             .strip_prefix(name)
-            .and_then(|rest| rest.strip_prefix('-'));
-        let same = hash.is_some_and(|hash| !hash.contains('-') && hash.ends_with(".tar"));
+            .and_then(|rest| rest.strip_prefix('-')?.strip_suffix(".tar"));
+        let same = hash.is_some_and(|hash| !hash.contains('-'));
         if same && path != except && old(&path) {
             // Somebody else may have removed it, or may not let us: no harm.
             let _left = fs::remove_file(path);

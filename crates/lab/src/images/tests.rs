@@ -161,7 +161,7 @@ fn an_archive_of_last_week_goes_when_a_new_one_comes() {
     let first = cached(&[image(folder.path())], "hello", &keep).unwrap();
     fs::write(keep.join("hello-world-0.tar"), "another").unwrap();
     for path in [&first.path, &keep.join("hello-world-0.tar")] {
-        let last_week = SystemTime::now() - Duration::from_secs(7 * 24 * 60 * 60);
+        let last_week = SystemTime::now() - Duration::from_hours(7 * 24);
         let file = fs::File::options().write(true).open(path).unwrap();
         file.set_modified(last_week).unwrap();
     }
