@@ -8,8 +8,8 @@ pub const CONTAINERS: &[&str] = &[
     "kube-scheduler",
     "kine",
     "konnectivity-server",
-    "gate",
     "steward-gate",
+    "gate",
     "steward-trustd",
     "chmod",
 ];
@@ -29,8 +29,7 @@ pub const VOLUMES: &[&str] = &[
     "egress-selector-configuration",
     "konnectivity-server-kubeconfig",
     "konnectivity-server-certificate",
-    "gate-config",
-    "gate-certificate",
+    "steward-gate-certificate",
 ];
 
 /// Folders in Steward's own containers that are taken.
@@ -38,6 +37,9 @@ pub const MOUNT_PATHS: &[&str] = &[
     "/etc/kubernetes",
     "/etc/kubernetes/pki",
     "/etc/kubernetes/konnectivity/configurations",
+    "/etc/kubernetes/konnectivity-server",
+    "/etc/konnectivity/pki",
+    "/etc/steward/gate",
     "/etc/ca-certificates",
     "/usr/share/ca-certificates",
     "/usr/local/share/ca-certificates",

@@ -176,12 +176,6 @@ const GATEWAY_ROLE: &[Permission] = &[
         READ,
         "the pods to dial",
     ),
-    may(
-        "coordination.k8s.io",
-        &["leases"],
-        &["get", "list", "watch", "create", "update", "patch"],
-        "one gateway writes status, all route",
-    ),
 ];
 
 pub(super) fn file() -> File {

@@ -25,7 +25,7 @@ fn containers() -> Vec<Rule> {
                 format!(
                     "deployment.{list}: a container has the name of one of Steward's own \
                      (kube-apiserver, kube-controller-manager, kube-scheduler, kine, \
-                     konnectivity-server, gate); give it another name"
+                     konnectivity-server, steward-gate); give it another name"
                 ),
             )
             .field(field),
