@@ -15,6 +15,7 @@ mod error;
 mod inspect;
 mod layer;
 mod libraries;
+mod ours;
 #[cfg(test)]
 mod tests;
 
@@ -27,10 +28,8 @@ pub use archive::{Archive, Named, cached, write};
 pub use error::Error;
 pub use inspect::inspect;
 pub use layer::Layer;
+pub use ours::{OURS, name_of, ours, pack};
 use serde_json::{Value, json};
-
-/// The user that our own programs run as: nobody in particular, and not root.
-const OURS_RUN_AS: &str = "65532:65532";
 
 /// Where programs look for others when the pod does not say.
 const PATH: &str = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
@@ -53,18 +52,6 @@ pub struct Builder {
     command: Vec<String>,
     environment: Vec<String>,
     user: String,
-}
-
-/// The image of one of our own programs: the static program at `/steward-X`,
-/// called by the last part of the image's name.
-pub fn ours(program: &Path, name: &str) -> Result<Image, Error> {
-    let path = format!("/{}", program_of(name)?);
-    Image::builder(name)
-        .program(program, &path)?
-        .folder("/tmp", 0o1777)
-        .entrypoint([path.as_str()])
-        .user(OURS_RUN_AS)
-        .build()
 }
 
 impl Image {

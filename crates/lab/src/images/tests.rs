@@ -264,6 +264,21 @@ fn our_own_program_is_the_entrypoint_and_does_not_run_as_root() {
 }
 
 #[test]
+fn packing_writes_one_archive_per_program_and_names_the_one_that_is_missing() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = folder.path().join("out/images");
+    let error = pack(folder.path(), &output).unwrap_err();
+    assert!(error.to_string().contains("steward-operator"), "{error}");
+    for program in OURS {
+        fs::write(folder.path().join(program), program).unwrap();
+    }
+    let archives = pack(folder.path(), &output).unwrap();
+    assert_eq!(archives.len(), OURS.len());
+    let gate = inspect(&output.join("steward-gate.tar")).unwrap();
+    assert_eq!(gate.images[0].names, [name_of("steward-gate")]);
+}
+
+#[test]
 fn every_item_of_the_catalogue_is_found_by_its_name() {
     for item in catalogue::Item::ALL {
         assert_eq!(item.to_string().parse::<catalogue::Item>().unwrap(), item);
