@@ -64,6 +64,15 @@ impl ServiceAccountKeys {
             private: pair.serialize_pem(),
         })
     }
+
+    /// The pair of a private key that is there.
+    pub fn from_private(pem: &str) -> Result<Self, Error> {
+        let pair = KeyPair::from_pem(pem).map_err(Error::ReadKey)?;
+        Ok(Self {
+            public: pair.public_key_pem(),
+            private: pem.to_owned(),
+        })
+    }
 }
 
 /// What is wrong with a pair of service account keys.

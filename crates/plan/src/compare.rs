@@ -41,9 +41,13 @@ fn lists_differ(wanted: &[Value], live: &[Value], path: &mut String) -> bool {
         });
     }
     wanted.len() != live.len()
-        || wanted.iter().zip(live).enumerate().any(|(index, (wanted, live))| {
-            step(path, &index.to_string(), |path| differs(wanted, live, path))
-        })
+        || wanted
+            .iter()
+            .zip(live)
+            .enumerate()
+            .any(|(index, (wanted, live))| {
+                step(path, &index.to_string(), |path| differs(wanted, live, path))
+            })
 }
 
 fn name_of(value: &Value) -> Option<&str> {
@@ -89,18 +93,27 @@ mod tests {
     fn a_changed_value_is_named_by_its_path() {
         let wanted = json!({"spec": {"containers": [{"name": "x", "image": "a"}]}});
         let live = json!({"spec": {"containers": [{"name": "x", "image": "b"}]}});
-        assert_eq!(difference(&wanted, &live).as_deref(), Some("/spec/containers/x/image"));
+        assert_eq!(
+            difference(&wanted, &live).as_deref(),
+            Some("/spec/containers/x/image")
+        );
     }
 
     #[test]
     fn an_extra_argument_counts_but_an_extra_named_element_does_not() {
         assert!(difference(&json!({"args": ["a"]}), &json!({"args": ["a", "b"]})).is_some());
         let wanted = json!({"c": [{"name": "x"}]});
-        assert_eq!(difference(&wanted, &json!({"c": [{"name": "y"}, {"name": "x"}]})), None);
+        assert_eq!(
+            difference(&wanted, &json!({"c": [{"name": "y"}, {"name": "x"}]})),
+            None
+        );
     }
 
     #[test]
     fn a_missing_field_counts() {
-        assert_eq!(difference(&json!({"a": {"b": 1}}), &json!({"a": {}})).as_deref(), Some("/a/b"));
+        assert_eq!(
+            difference(&json!({"a": {"b": 1}}), &json!({"a": {}})).as_deref(),
+            Some("/a/b")
+        );
     }
 }

@@ -11,24 +11,38 @@
 //!                └─▶ Vec<Problem> ─────────────────────────────────────────────▶ report_problems
 //! ```
 
-pub mod api;
+mod build;
 pub mod compare;
-pub mod condition;
+pub mod names;
 pub mod object;
 pub mod observed;
 pub mod outcome;
+mod plan;
 pub mod problem;
+mod report;
+pub mod secret;
 pub mod settings;
+mod teardown;
+mod validate;
+pub mod version;
+mod way;
 
-pub use condition::ConditionType;
 pub use object::{Kind, Object, ObjectKey, Stage};
 pub use observed::{
-    Datastore, DatastoreSeen, HostnameClaim, Inside, Live, NodeSeen, Observed, Platform, Rollout,
-    TlsRouteVersion,
+    Datastore, DatastoreSeen, HostnameClaim, Inside, Live, NodeSeen, Observed, Platform,
+    PodTrouble, Reach, Rollout, TlsRouteVersion,
 };
 pub use outcome::{
-    Applied, Change, DatastoreWish, Event, EventKind, Failure, InsideApplied, Plan, Prune, Report,
-    Wait,
+    Applied, Change, DatastoreWish, Event, EventKind, Failure, InsideApplied, Knock, Plan, Prune,
+    Report, Wait,
 };
-pub use problem::{Problem, ProblemKind};
+pub use plan::{Error, managed_kinds, plan};
+pub use problem::Problem;
+pub use report::{report, report_problems};
 pub use settings::Settings;
+pub use teardown::{Teardown, teardown};
+pub use validate::{
+    AuthoritySource, Certificates, Exposure, Network, NodeProxy, Storage, Validated,
+    datastore_names, hostnames, named_secrets, validate,
+};
+pub use version::Version;

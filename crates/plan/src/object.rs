@@ -129,13 +129,19 @@ impl Kind {
             Self::Deployment => ("apps", "v1", "Deployment", "deployments"),
             Self::StatefulSet => ("apps", "v1", "StatefulSet", "statefulsets"),
             Self::DaemonSet => ("apps", "v1", "DaemonSet", "daemonsets"),
-            Self::PodDisruptionBudget => {
-                ("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets")
-            }
+            Self::PodDisruptionBudget => (
+                "policy",
+                "v1",
+                "PodDisruptionBudget",
+                "poddisruptionbudgets",
+            ),
             Self::Ingress => ("networking.k8s.io", "v1", "Ingress", "ingresses"),
-            Self::IngressRouteTcp => {
-                ("traefik.io", "v1alpha1", "IngressRouteTCP", "ingressroutetcps")
-            }
+            Self::IngressRouteTcp => (
+                "traefik.io",
+                "v1alpha1",
+                "IngressRouteTCP",
+                "ingressroutetcps",
+            ),
             Self::TlsRouteV1 => (GATEWAY, "v1", "TLSRoute", "tlsroutes"),
             Self::TlsRouteV1Alpha3 => (GATEWAY, "v1alpha3", "TLSRoute", "tlsroutes"),
             Self::TlsRouteV1Alpha2 => (GATEWAY, "v1alpha2", "TLSRoute", "tlsroutes"),
@@ -143,9 +149,7 @@ impl Kind {
             Self::Role => (RBAC, "v1", "Role", "roles"),
             Self::RoleBinding => (RBAC, "v1", "RoleBinding", "rolebindings"),
             Self::ClusterRole => (RBAC, "v1", "ClusterRole", "clusterroles"),
-            Self::ClusterRoleBinding => {
-                (RBAC, "v1", "ClusterRoleBinding", "clusterrolebindings")
-            }
+            Self::ClusterRoleBinding => (RBAC, "v1", "ClusterRoleBinding", "clusterrolebindings"),
         }
     }
 
@@ -163,7 +167,11 @@ impl Kind {
     /// `apiVersion` as it stands in a manifest.
     pub fn api_version(self) -> String {
         let (group, version, ..) = self.names();
-        if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") }
+        if group.is_empty() {
+            version.to_owned()
+        } else {
+            format!("{group}/{version}")
+        }
     }
 }
 
@@ -171,13 +179,21 @@ impl ObjectKey {
     /// Names an object in a namespace.
     pub fn new(kind: Kind, namespace: impl Into<String>, name: impl Into<String>) -> Self {
         debug_assert!(kind.namespaced(), "{kind:?} has no namespace");
-        Self { kind, namespace: Some(namespace.into()), name: name.into() }
+        Self {
+            kind,
+            namespace: Some(namespace.into()),
+            name: name.into(),
+        }
     }
 
     /// Names an object that belongs to no namespace.
     pub fn cluster(kind: Kind, name: impl Into<String>) -> Self {
         debug_assert!(!kind.namespaced(), "{kind:?} needs a namespace");
-        Self { kind, namespace: None, name: name.into() }
+        Self {
+            kind,
+            namespace: None,
+            name: name.into(),
+        }
     }
 }
 

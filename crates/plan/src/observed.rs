@@ -5,11 +5,9 @@ use std::{collections::BTreeMap, net::IpAddr};
 
 use jiff::Timestamp;
 use serde_json::Value;
+use steward_api::{TenantControlPlane, conditions::Reason};
 
-use crate::{
-    api::TenantControlPlane,
-    object::{Kind, ObjectKey},
-};
+use crate::object::{Kind, ObjectKey};
 
 /// One tenant and all that bears on it, at one moment.
 #[derive(Debug, Clone)]
@@ -29,6 +27,42 @@ pub struct Observed {
     pub platform: Platform,
     /// What was seen inside the tenant.
     pub inside: Inside,
+    /// What came of knocking at the endpoint as a client would.
+    pub reach: Reach,
+    /// Host and port that `reach` is about: those of the [`crate::Knock`] that was carried
+    /// out. An answer from another place says nothing about this one.
+    pub knocked: Option<(String, u16)>,
+    /// What stops pods of the Deployment, if anything is known: from pod statuses, events
+    /// or the ReplicaSet's conditions (quota).
+    pub trouble: Option<PodTrouble>,
+}
+
+/// What came of dialling the wanted endpoint (host, port, SNI) and looking at the
+/// certificate it shows.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Reach {
+    /// Not tried, or no opinion.
+    #[default]
+    NotTried,
+    /// It shows a certificate that the tenant's own authority signed.
+    Answers,
+    /// It doesn't.
+    Fails {
+        /// `EndpointUnreachable`, `HostnameNotResolved`, `HostnameElsewhere` or
+        /// `TlsTerminated`.
+        reason: Reason,
+        /// What happened, as a sentence.
+        message: String,
+    },
+}
+
+/// What stops the pods.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PodTrouble {
+    /// `ImageUnavailable`, `ContainerCrashing`, `QuotaExceeded`, `Unschedulable`, …
+    pub reason: Reason,
+    /// Which pod and container, and what was said.
+    pub message: String,
 }
 
 /// Objects that exist, by name.
@@ -124,6 +158,10 @@ pub enum Inside {
         nodes: Vec<NodeSeen>,
         /// How far our workloads there are, by key (Deployment and DaemonSet).
         workloads: BTreeMap<ObjectKey, Rollout>,
+        /// Addresses of the nodes on which a ready pod with the label
+        /// `app=steward-tcp-proxy` runs (its `status.hostIP`), sorted. Only needed in
+        /// Terminate mode.
+        proxies: Vec<IpAddr>,
     },
 }
 

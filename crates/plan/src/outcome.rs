@@ -4,10 +4,12 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use jiff::Timestamp;
+use steward_api::{
+    TenantControlPlaneStatus,
+    conditions::{ConditionType, Reason},
+};
 
 use crate::{
-    api::TenantControlPlaneStatus,
-    condition::ConditionType,
     object::{Kind, Object, ObjectKey, Stage},
     observed::Live,
 };
@@ -26,10 +28,26 @@ pub struct Plan {
     pub tenant_objects: Vec<Object>,
     /// What else of ours may be removed inside the tenant.
     pub tenant_prune: Prune,
+    /// Where the operator should knock to fill [`crate::Observed::reach`] next time.
+    pub knock: Option<Knock>,
     /// What is waited for. A plan with waits is still applied as far as it goes.
     pub waits: Vec<Wait>,
     /// When to look again though nothing changed: certificate renewal, a wait's end.
     pub next_check: Option<Timestamp>,
+}
+
+/// An endpoint to dial as a client would: TLS with this server name, and a look at the
+/// certificate.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Knock {
+    /// Name (or address) in the hello and to resolve.
+    pub host: String,
+    /// Port.
+    pub port: u16,
+    /// Addresses to dial instead of what DNS says, if any are known.
+    pub addresses: Vec<std::net::IpAddr>,
+    /// Certificate of the authority that must have signed what is shown, PEM.
+    pub authority: String,
 }
 
 /// What may be removed: objects of these kinds that carry all of these labels and
@@ -78,8 +96,8 @@ pub enum DatastoreWish {
 pub struct Wait {
     /// Which condition is not true because of it.
     pub condition: ConditionType,
-    /// CamelCase, for programs.
-    pub reason: &'static str,
+    /// Why, for programs.
+    pub reason: Reason,
     /// A sentence, for people: what is waited for and what to check.
     pub message: String,
     /// Look again after this long even without an event.
@@ -119,6 +137,8 @@ pub struct Failure {
     pub stage: Option<Stage>,
     /// Which condition tells of it.
     pub condition: ConditionType,
+    /// Why, for programs (`Error` when nothing fits).
+    pub reason: Reason,
     /// Which object or step.
     pub what: String,
     /// What was said, without secrets.
@@ -180,8 +200,17 @@ pub enum EventKind {
 impl std::fmt::Debug for DatastoreWish {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let (word, store, user, schema) = match self {
-            Self::Tenant { store, user, schema, .. } => ("Tenant", store, user, schema),
-            Self::Gone { store, user, schema } => ("Gone", store, user, schema),
+            Self::Tenant {
+                store,
+                user,
+                schema,
+                ..
+            } => ("Tenant", store, user, schema),
+            Self::Gone {
+                store,
+                user,
+                schema,
+            } => ("Gone", store, user, schema),
         };
         write!(f, "{word}({store}: user {user}, schema {schema})")
     }

@@ -3,13 +3,13 @@
 
 use std::time::Duration;
 
-use steward_pki::KeyKind;
-
 /// What holds for every tenant unless the tenant says otherwise.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
     /// The DataStore of a tenant that names none (`--datastore`).
     pub default_datastore: String,
+    /// Namespace of the operator, where managed DataStores live.
+    pub namespace: String,
     /// DNS domain of the management cluster: Services are `<name>.<ns>.svc.<domain>`.
     pub cluster_domain: String,
     /// Registry and image of the gate sidecar.
@@ -18,17 +18,13 @@ pub struct Settings {
     pub tcp_proxy_image: String,
     /// Image of a managed DataStore's etcd.
     pub etcd_image: String,
-    /// Kind of the keys of new certificates; a tenant may choose otherwise.
-    pub key_kind: KeyKind,
     /// How long a new authority is valid.
     pub ca_lifetime: Duration,
     /// How long a new certificate is valid.
     pub certificate_lifetime: Duration,
     /// How long before its end a certificate is renewed
-    /// (`--certificate-expiration-deadline`).
-    pub renew_before: Duration,
-    /// Where `registrySettings.registry` points when a tenant doesn't say.
-    pub registry: String,
+    /// (`--certificate-expiration-deadline`); a third of its life without it.
+    pub renew_before: Option<Duration>,
 }
 
 impl Default for Settings {
@@ -36,15 +32,14 @@ impl Default for Settings {
         const DAY: Duration = Duration::from_secs(24 * 60 * 60);
         Self {
             default_datastore: "default".into(),
+            namespace: "steward-system".into(),
             cluster_domain: "cluster.local".into(),
             gate_image: "ghcr.io/butlerdotdev/steward-gate:v0.1.0".into(),
             tcp_proxy_image: "ghcr.io/butlerdotdev/steward-tcp-proxy:v0.1.0".into(),
             etcd_image: "registry.k8s.io/etcd:3.6.8-0".into(),
-            key_kind: KeyKind::EcdsaP256,
             ca_lifetime: 3650 * DAY,
             certificate_lifetime: 365 * DAY,
-            renew_before: 30 * DAY,
-            registry: "registry.k8s.io".into(),
+            renew_before: None,
         }
     }
 }

@@ -1,0 +1,135 @@
+//! Objects inside the tenant's own cluster: what `kubeadm init` would have left there,
+//! and the addons.
+
+mod bootstrap;
+mod coredns;
+mod endpoints;
+mod konnectivity;
+mod kube_proxy;
+mod rbac;
+mod tcp_proxy;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use serde::Serialize;
+use steward_api::metadata::labels;
+use steward_pki::Pair;
+
+use super::meta::object;
+use crate::{
+    names::PROJECT,
+    object::{Kind, Object, ObjectKey, Stage},
+    observed::Observed,
+    outcome::Prune,
+    settings::Settings,
+    validate::Validated,
+    way::Ways,
+};
+
+pub(crate) use endpoints::{Endpoints, endpoints};
+pub(crate) use kube_proxy::check as check_kube_proxy;
+
+/// Where the system's parts live.
+pub(crate) const SYSTEM: &str = "kube-system";
+/// Where everyone may look.
+pub(crate) const PUBLIC: &str = "kube-public";
+
+/// What the objects inside are made of.
+pub(crate) struct Inputs<'a> {
+    pub(crate) settings: &'a Settings,
+    pub(crate) tenant: &'a Validated,
+    pub(crate) observed: &'a Observed,
+    pub(crate) ways: &'a Ways,
+    /// Certificate of the cluster's authority, PEM.
+    pub(crate) authority: &'a str,
+    /// The node proxy's own certificate, in Terminate mode.
+    pub(crate) proxy_certificate: Option<&'a Pair>,
+    /// Whether the node proxy is there (wanted, or not yet out of use).
+    pub(crate) proxy: bool,
+    /// Where the `kubernetes` Service leads, if that is ours to say.
+    pub(crate) endpoints: Option<Endpoints>,
+}
+
+/// All objects, in the order they are written: permissions, configuration, then pods.
+pub(crate) fn objects(inputs: &Inputs<'_>) -> Vec<Object> {
+    let mut all = rbac::objects(inputs.tenant);
+    all.extend(bootstrap::objects(inputs));
+    if let Some(target) = &inputs.endpoints {
+        all.extend(endpoints(target));
+    }
+    if inputs.proxy {
+        all.extend(tcp_proxy::objects(inputs));
+    }
+    let addons = &inputs.tenant.spec.addons;
+    if let Some(addon) = &addons.kube_proxy {
+        all.extend(kube_proxy::objects(inputs, addon));
+    }
+    if let Some(addon) = &addons.core_dns {
+        all.extend(coredns::objects(inputs.tenant, addon));
+    }
+    if let Some(addon) = &addons.konnectivity {
+        all.extend(konnectivity::objects(inputs, addon));
+    }
+    all
+}
+
+/// What of ours may go inside the tenant when it isn't planned any more.
+pub(crate) fn prune() -> Prune {
+    Prune {
+        kinds: vec![
+            Kind::ConfigMap,
+            Kind::Secret,
+            Kind::Service,
+            Kind::ServiceAccount,
+            Kind::Deployment,
+            Kind::DaemonSet,
+            Kind::Role,
+            Kind::RoleBinding,
+            Kind::ClusterRole,
+            Kind::ClusterRoleBinding,
+            Kind::Endpoints,
+            Kind::EndpointSlice,
+        ],
+        namespaces: vec![SYSTEM.into(), PUBLIC.into(), "default".into()],
+        labels: [(labels::PROJECT.to_owned(), PROJECT.to_owned())].into(),
+        keep: [Kind::Endpoints, Kind::EndpointSlice]
+            .map(|kind| ObjectKey::new(kind, "default", "kubernetes"))
+            .into(),
+    }
+}
+
+/// Metadata of an object in a namespace of the tenant.
+pub(super) fn named(namespace: &str, name: &str) -> ObjectMeta {
+    ObjectMeta {
+        namespace: Some(namespace.into()),
+        ..cluster_wide(name)
+    }
+}
+
+/// Metadata of an object of the whole tenant.
+pub(super) fn cluster_wide(name: &str) -> ObjectMeta {
+    ObjectMeta {
+        name: Some(name.into()),
+        labels: Some([(labels::PROJECT.to_owned(), PROJECT.to_owned())].into()),
+        ..ObjectMeta::default()
+    }
+}
+
+/// Adds labels.
+pub(super) fn labelled(mut metadata: ObjectMeta, more: &[(&str, &str)]) -> ObjectMeta {
+    let all = metadata.labels.get_or_insert_default();
+    all.extend(
+        more.iter()
+            .map(|(key, value)| ((*key).to_owned(), (*value).to_owned())),
+    );
+    metadata
+}
+
+/// An object inside the tenant.
+pub(super) fn make(kind: Kind, because: &'static str, resource: &impl Serialize) -> Object {
+    object(kind, Stage::Config, because, resource)
+}
+
+/// YAML of a configuration file.
+pub(super) fn yaml(value: &serde_json::Value) -> String {
+    serde_saphyr::to_string(value).unwrap_or_default()
+}

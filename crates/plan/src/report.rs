@@ -1,0 +1,229 @@
+//! What to tell: conditions, status and events, as a function of what was seen and done.
+
+mod conditions;
+mod status;
+
+use jiff::Timestamp;
+use steward_api::{
+    TenantControlPlaneStatus,
+    conditions::{ConditionType, Finding, Reason, find, merge},
+    tenant_control_plane::TenantState,
+};
+
+use crate::{
+    observed::Observed,
+    outcome::{Applied, Change, Event, EventKind, Plan, Report},
+    problem::Problem,
+    settings::Settings,
+    validate::Validated,
+};
+
+/// Tells what came of a plan.
+pub fn report(
+    settings: &Settings,
+    tenant: &Validated,
+    observed: &Observed,
+    plan: &Plan,
+    applied: &Applied,
+) -> Report {
+    // What was applied is newer than what was read before.
+    let after = Observed {
+        live: applied.live.clone(),
+        ..observed.clone()
+    };
+    let facts = status::Facts::gather(settings, tenant, &after, plan);
+    let findings = conditions::findings(tenant, &after, plan, applied, &facts);
+    let mut status = status::status(tenant, &after, plan, &facts);
+    let old = observed.tenant.status.clone().unwrap_or_default();
+    let generation = observed.tenant.metadata.generation;
+    status.conditions = merge(&old.conditions, &findings, generation, observed.now);
+    status.observed_generation = generation;
+    let mut events = changes(applied);
+    events.extend(news(&old, &status));
+    Report {
+        status,
+        events,
+        next_check: plan.next_check,
+    }
+}
+
+/// Tells why nothing could be planned. What is known from before stays.
+pub fn report_problems(settings: &Settings, observed: &Observed, problems: &[Problem]) -> Report {
+    let _ = settings;
+    let old = observed.tenant.status.clone().unwrap_or_default();
+    let mut findings: Vec<Finding> = Vec::new();
+    for problem in problems {
+        let text = problem.to_string();
+        match findings
+            .iter_mut()
+            .find(|finding| finding.type_ == problem.condition)
+        {
+            Some(finding) => finding.message = format!("{}. {text}", finding.message),
+            None => findings.push(Finding::no(problem.condition, problem.reason, text)),
+        }
+    }
+    let reason = findings
+        .first()
+        .map_or(Reason::Invalid, |finding| finding.reason);
+    let all: Vec<&str> = findings
+        .iter()
+        .map(|finding| finding.message.as_str())
+        .collect();
+    let message = all.join(". ");
+    // A running tenant goes on running with what it has: whether it is available didn't
+    // change because of a bad change to its spec.
+    let mut kept: Vec<Finding> = Vec::new();
+    if find(&old.conditions, ConditionType::Available).is_none() {
+        kept.push(Finding::no(
+            ConditionType::Available,
+            reason,
+            message.clone(),
+        ));
+    }
+    kept.push(Finding::no(ConditionType::Progressing, reason, message));
+    let untouched = old.conditions.iter().filter(|condition| {
+        let ours = |finding: &Finding| finding.type_.as_str() == condition.type_;
+        !findings.iter().any(ours) && !kept.iter().any(ours)
+    });
+    let untouched: Vec<_> = untouched.cloned().collect();
+    kept.extend(findings);
+    let generation = observed.tenant.metadata.generation;
+    let mut status = old.clone();
+    status.conditions = merge(&old.conditions, &kept, generation, observed.now);
+    for condition in untouched {
+        if status
+            .conditions
+            .iter()
+            .all(|other| other.type_ != condition.type_)
+        {
+            status.conditions.push(condition);
+        }
+    }
+    status.observed_generation = generation;
+    if status.kubernetes_resources.is_none() {
+        status.kubernetes_resources = Some(Default::default());
+    }
+    let events = news(&old, &status);
+    Report {
+        status,
+        events,
+        next_check: None,
+    }
+}
+
+/// Creations and removals; updates are too many to tell one by one.
+fn changes(applied: &Applied) -> Vec<Event> {
+    let mut created = 0_usize;
+    let mut removed = Vec::new();
+    let mut updated = Vec::new();
+    for change in &applied.changes {
+        match change {
+            Change::Created(_) => created += 1,
+            Change::Updated(key) => updated.push(key.to_string()),
+            Change::Removed(key) => removed.push(key.to_string()),
+        }
+    }
+    let mut events = Vec::new();
+    let mut tell = |reason: &str, action: &'static str, note: String| {
+        events.push(Event {
+            kind: EventKind::Normal,
+            reason: reason.into(),
+            action,
+            note,
+        });
+    };
+    if created > 0 {
+        tell("Created", "Create", format!("made {created} objects"));
+    }
+    if !updated.is_empty() {
+        tell(
+            "Updated",
+            "Update",
+            format!("changed {}", updated.join(", ")),
+        );
+    }
+    if !removed.is_empty() {
+        tell(
+            "Removed",
+            "Remove",
+            format!("removed {}", removed.join(", ")),
+        );
+    }
+    events
+}
+
+/// An event for every condition that changed its status or reason.
+fn news(old: &TenantControlPlaneStatus, new: &TenantControlPlaneStatus) -> Vec<Event> {
+    let before = |type_: &str| {
+        old.conditions
+            .iter()
+            .find(|condition| condition.type_ == type_)
+    };
+    new.conditions
+        .iter()
+        .filter(|now| {
+            before(&now.type_)
+                .is_none_or(|was| (&was.status, &was.reason) != (&now.status, &now.reason))
+        })
+        // At the beginning everything is false: only what says more than "not yet" is news.
+        .filter(|now| now.status == "True" || before(&now.type_).is_some() || loud(&now.reason))
+        .filter(|now| now.type_ != ConditionType::Progressing.as_str())
+        .map(|now| Event {
+            kind: if now.status == "True" || !loud(&now.reason) {
+                EventKind::Normal
+            } else {
+                EventKind::Warning
+            },
+            reason: format!(
+                "{}{}",
+                if now.status == "True" { "" } else { "Not" },
+                now.type_
+            ),
+            action: "Reconcile",
+            note: if now.message.is_empty() {
+                now.reason.clone()
+            } else {
+                format!("{}: {}", now.reason, now.message)
+            },
+        })
+        .collect()
+}
+
+/// Reasons that someone should look at, as opposed to those that pass by themselves.
+fn loud(reason: &str) -> bool {
+    const QUIET: [Reason; 12] = [
+        Reason::Ready,
+        Reason::Reconciled,
+        Reason::Reconciling,
+        Reason::Provisioning,
+        Reason::Upgrading,
+        Reason::Moving,
+        Reason::Sleeping,
+        Reason::Paused,
+        Reason::NotRequested,
+        Reason::WaitingForPods,
+        Reason::WaitingForAddress,
+        Reason::WaitingForRoute,
+    ];
+    QUIET.iter().all(|quiet| quiet.as_str() != reason)
+}
+
+/// Times of a status entry stay while its checksum does.
+pub(crate) fn since(
+    old: Option<(
+        &Option<String>,
+        &Option<k8s_openapi::apimachinery::pkg::apis::meta::v1::Time>,
+    )>,
+    checksum: &str,
+    now: Timestamp,
+) -> k8s_openapi::apimachinery::pkg::apis::meta::v1::Time {
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+    old.filter(|(sum, _)| sum.as_deref() == Some(checksum))
+        .and_then(|(_, time)| time.clone())
+        .unwrap_or(Time(now))
+}
+
+/// Whether the word in the status means that it never ran yet.
+pub(crate) fn never_ran(state: TenantState) -> bool {
+    matches!(state, TenantState::Provisioning | TenantState::Unknown)
+}
