@@ -6,10 +6,8 @@ use anyhow::{Context, Result, ensure};
 use kube::ResourceExt;
 use serde_json::Value;
 use steward_api::{DataStore, TenantControlPlane};
-use steward_lab::fixture::ApiServer;
-use tokio::process::Command;
 
-use crate::server::{Server, datastore, tenant};
+use crate::server::{Server, datastore, kubectl, tenant};
 
 fn examples() -> Result<Vec<PathBuf>> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
@@ -160,32 +158,17 @@ async fn what_the_server_stores_is_read_by_our_types() -> Result<()> {
 
 #[tokio::test]
 async fn plain_kubectl_applies_the_crds_and_explains_every_field() -> Result<()> {
-    let Ok(kubectl) = steward_lab::Programs::in_folder(None).path("kubectl") else {
-        eprintln!("kubectl isn't in STEWARD_LAB_BIN_DIR; the other tests use the client instead");
-        return Ok(());
-    };
     Server::new("kubectl").await?;
-    let kubeconfig = ApiServer::shared().await?.kubeconfig();
-    let run = async |arguments: &[&str]| -> Result<String> {
-        let output = Command::new(&kubectl)
-            .arg("--kubeconfig")
-            .arg(&kubeconfig)
-            .args(arguments)
-            .output()
-            .await?;
-        let text = [output.stdout, output.stderr].concat();
-        Ok(String::from_utf8_lossy(&text).into_owned())
-    };
     let folder = tempfile::tempdir()?;
     for crd in steward_api::crds::all()? {
         let file = folder
             .path()
             .join(format!("{}.json", crd.spec.names.plural));
         std::fs::write(&file, serde_json::to_vec(&crd)?)?;
-        let said = run(&["apply", "-f", &file.display().to_string()]).await?;
+        let said = kubectl(&["apply", "-f", &file.display().to_string()]).await?;
         ensure!(said.contains("configured"), "{said}");
     }
-    let said = run(&["explain", "tcp.spec.addons.tcpProxy.address"]).await?;
+    let said = kubectl(&["explain", "tcp.spec.addons.tcpProxy.address"]).await?;
     ensure!(
         said.contains("Address that every node's proxy answers"),
         "{said}"
@@ -195,7 +178,7 @@ async fn plain_kubectl_applies_the_crds_and_explains_every_field() -> Result<()>
         &file,
         serde_json::to_vec(&tenant("spec: {networkProfile: {serviceCidr: x}}"))?,
     )?;
-    let said = run(&["apply", "-f", &file.display().to_string()]).await?;
+    let said = kubectl(&["apply", "-f", &file.display().to_string()]).await?;
     ensure!(
         said.contains("networkProfile.serviceCidr: not a CIDR; write an address range"),
         "{said}"

@@ -1,5 +1,6 @@
 //! A server with our CRDs and policies installed, and manifests to try on it.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
@@ -9,6 +10,9 @@ use kube::core::{ApiResource, GroupVersionKind};
 use kube::{Client, ResourceExt};
 use serde_json::{Value, json};
 use steward_lab::fixture::ApiServer;
+use steward_lab::parts::{self, Part, Release};
+use steward_lab::progress::Progress;
+use tokio::process::Command;
 use tokio::sync::OnceCell;
 
 /// Long enough for a busy machine.
@@ -108,7 +112,8 @@ pub(crate) fn expect(answer: kube::Result<DynamicObject>, sentence: &str) -> Res
     }
 }
 
-/// Tries a table of manifests: each line is a name, a change to the base, and the sentence.
+/// Tries a table of manifests: each line is a name, a change to the base, and the sentence. Each
+/// is tried alone, and then kubectl must say the same sentences of all of them.
 pub(crate) async fn try_table(
     server: &Server,
     base: fn(&str) -> Value,
@@ -120,11 +125,57 @@ pub(crate) async fn try_table(
             failures.push(format!("{name}: {error:#}"));
         }
     }
+    let manifests: Vec<_> = table.iter().map(|(_, change, _)| base(change)).collect();
+    let said = kubectl_create(server, &manifests).await?;
+    for (name, _, sentence) in table {
+        if !said.contains(sentence) {
+            failures.push(format!("{name}: kubectl doesn't say {sentence}"));
+        }
+    }
     if failures.is_empty() {
         Ok(())
     } else {
         Err(anyhow!("{}", failures.join("\n")))
     }
+}
+
+/// What kubectl says to these manifests, none of which is kept.
+async fn kubectl_create(server: &Server, manifests: &[Value]) -> Result<String> {
+    let folder = tempfile::tempdir()?;
+    let file = folder.path().join("manifests.yaml");
+    let place = |manifest: &Value| {
+        let namespace = json!({ "metadata": { "namespace": server.namespace } });
+        merged(namespace, manifest.clone()).to_string()
+    };
+    let texts: Vec<_> = manifests.iter().map(place).collect();
+    std::fs::write(&file, texts.join("\n---\n"))?;
+    let file = file.display().to_string();
+    kubectl(&["create", "--dry-run=server", "--filename", &file]).await
+}
+
+/// Runs kubectl and gives back all it says.
+pub(crate) async fn kubectl(arguments: &[&str]) -> Result<String> {
+    static KUBECTL: OnceCell<PathBuf> = OnceCell::const_new();
+    let find = async || tokio::task::spawn_blocking(find_kubectl).await?;
+    let program = KUBECTL.get_or_try_init(find).await?;
+    let kubeconfig = ApiServer::shared().await?.kubeconfig();
+    let mut command = Command::new(program);
+    let output = command
+        .arg("--kubeconfig")
+        .arg(kubeconfig)
+        .args(arguments)
+        .output()
+        .await?;
+    Ok(String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned())
+}
+
+/// Where the fixture's programs come from: the folder that is named, or else the parts' cache.
+fn find_kubectl() -> Result<PathBuf> {
+    let named = std::env::var_os("STEWARD_LAB_BIN_DIR").map(PathBuf::from);
+    let options = parts::Options::from_env()?.with_bin_dir(named);
+    let kubernetes = Part::Kubernetes(Release::default());
+    let programs = parts::ensure(kubernetes, &options, &Progress::stderr())?;
+    Ok(programs.path("kubectl")?.to_owned())
 }
 
 /// A tenant that is accepted, with a change merged into it.
