@@ -65,11 +65,13 @@ pub async fn observe(context: &Context, tenant: TenantControlPlane) -> Result<Ob
         None => None,
     };
     let (inside, session) = look_inside(context, &tenant, &key, &live).await;
+    let (reach, knocked) = context.reaches.get(&key);
     let observed = Observed {
         now: Timestamp::now(),
         datastores: datastores(context, &tenant),
         claims: claims(context, &tenant),
-        reach: context.reaches.get(&key),
+        reach,
+        knocked,
         tenant,
         live,
         platform,

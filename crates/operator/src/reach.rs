@@ -43,9 +43,13 @@ impl Reaches {
         Self { known: Arc::default(), wake }
     }
 
-    /// The last answer.
-    pub fn get(&self, key: &Key) -> Reach {
-        self.lock().get(key).map_or(Reach::NotTried, |known| known.answer.clone())
+    /// The last answer, and of which host and port.
+    pub fn get(&self, key: &Key) -> (Reach, Option<(String, u16)>) {
+        let known = self.lock();
+        let Some(known) = known.get(key).filter(|known| known.answer != Reach::NotTried) else {
+            return (Reach::NotTried, None);
+        };
+        (known.answer.clone(), Some((known.knock.host.clone(), known.knock.port)))
     }
 
     /// Forgets a tenant.

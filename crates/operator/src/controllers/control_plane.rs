@@ -3,7 +3,10 @@
 //! Owns: the order of the steps, finalizer and pause. Refuses: deciding what a tenant looks like
 //! (`steward-plan`), reading (`observe`), writing objects (`carry_out`).
 
-use std::{sync::Arc, time::Instant};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use futures::{FutureExt, future::BoxFuture};
 use k8s_openapi::api::core::v1::ObjectReference;
@@ -13,7 +16,7 @@ use steward_api::{
     metadata::{annotations, finalizers},
 };
 use steward_pki::SystemKeys;
-use steward_plan::{EventKind, Plan, Report};
+use steward_plan::{EventKind, Kind, ObjectKey, Plan, Report};
 
 use super::{requeue, status};
 use crate::{
@@ -30,6 +33,9 @@ const NAME: &str = "tenantcontrolplane";
 /// Plans made in one reconcile: an address that the API server gives at once, such as a ClusterIP, goes
 /// into certificates without waiting for the next event.
 const PASSES: usize = 4;
+
+/// A deletion that can't go on is looked at this often; a datastore that comes back says so at once.
+const BLOCKED: Duration = Duration::from_secs(30);
 
 /// One reconcile, with its time limit and its metrics.
 pub fn reconcile(guarded: Arc<GuardedTenant>, context: Arc<Context>) -> BoxFuture<'static, Result<Action, Error>> {
@@ -215,7 +221,30 @@ async fn remove(context: &Context, api: &Api<TenantControlPlane>, tenant: Tenant
     context.tenants.close(&key);
     let Observation { observed, .. } = observe::observe(context, tenant).await?;
     let teardown = steward_plan::teardown(&context.settings, &observed);
-    let _ = (&teardown, api);
+    let news = status::write(api, &observed.tenant, observed.tenant.status.as_ref(), &teardown.status(&observed)).await?;
+    if let Some(event) = teardown.event.as_ref().filter(|_| news) {
+        let warning = event.kind == EventKind::Warning;
+        context.events.publish(&observed.tenant.object_ref(&()), warning, &event.reason, event.action, &event.note).await;
+    }
+    if let Some(reason) = &teardown.blocked {
+        tracing::warn!(namespace = key.0, name = key.1, reason, "deletion is blocked");
+        return Ok(Action::requeue(crate::backoff::spread(&key, BLOCKED)));
+    }
+    // Pods that still run must find nothing to write to; the driver removes their user before their data.
+    context.engine.delete(&ObjectKey::new(Kind::Deployment, &key.0, &key.1), None).await?;
+    for wish in &teardown.datastore {
+        carry_out::fulfil(context, wish).await?;
+    }
+    // The status write has moved the object on.
+    let fresh = api.get_opt(&key.1).await.map_err(|error| Error::Read { what: format!("TenantControlPlane {}/{}", key.0, key.1), error })?;
+    if let Some(fresh) = fresh {
+        status::finalizer(api, &fresh, finalizers::DATASTORE, false).await?;
+    }
+    tracing::info!(namespace = key.0, name = key.1, abandoned = teardown.abandon, "cleaned up behind tenant");
+    forget(context, &key, last.as_deref());
+    for store in steward_plan::datastore_names(&context.settings, &observed.tenant) {
+        context.wake_store(&store);
+    }
     Ok(Action::await_change())
 }
 

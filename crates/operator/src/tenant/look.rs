@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, net::IpAddr};
 
-use k8s_openapi::api::core::v1::{Node, NodeStatus};
+use k8s_openapi::api::core::v1::{Node, NodeStatus, Pod};
 use kube::{Api, Client, ResourceExt, api::ListParams};
 use serde_json::Value;
 use steward_plan::{Inside, Kind, NodeSeen, ObjectKey, Rollout};
@@ -15,9 +15,9 @@ const PAGE: u32 = 100;
 pub(super) async fn inside(client: &Client, engine: &Engine, workloads: &[Kind], labels: &str) -> Result<Inside, Error> {
     let unreached = |error| Error::Read { what: "its version".into(), error };
     let version = client.apiserver_version().await.map_err(unreached)?.git_version;
-    let (nodes, live) = futures::try_join!(nodes(client), engine.list(workloads, None, labels))?;
+    let (nodes, live, proxies) = futures::try_join!(nodes(client), engine.list(workloads, None, labels), proxies(client))?;
     let workloads: BTreeMap<ObjectKey, Rollout> = live.0.iter().map(|(key, object)| (key.clone(), rollout(object))).collect();
-    Ok(Inside::Reachable { version, nodes, workloads })
+    Ok(Inside::Reachable { version, nodes, workloads, proxies })
 }
 
 async fn nodes(client: &Client) -> Result<Vec<NodeSeen>, Error> {
@@ -32,6 +32,22 @@ async fn nodes(client: &Client) -> Result<Vec<NodeSeen>, Error> {
             None => return Ok(seen),
         }
     }
+}
+
+/// Addresses of the nodes on which a node proxy is ready.
+async fn proxies(client: &Client) -> Result<Vec<IpAddr>, Error> {
+    let api: Api<Pod> = Api::namespaced(client.clone(), "kube-system");
+    let params = ListParams::default().labels("app=steward-tcp-proxy");
+    let pods = api.list(&params).await.map_err(|error| Error::Read { what: "its node proxies".into(), error })?;
+    let ready = |pod: &Pod| {
+        let conditions = pod.status.as_ref().and_then(|status| status.conditions.as_ref());
+        conditions.into_iter().flatten().any(|condition| condition.type_ == "Ready" && condition.status == "True")
+    };
+    let host = |pod: &Pod| pod.status.as_ref()?.host_ip.as_ref()?.parse().ok();
+    let mut hosts: Vec<IpAddr> = pods.items.iter().filter(|pod| ready(pod)).filter_map(host).collect();
+    hosts.sort();
+    hosts.dedup();
+    Ok(hosts)
 }
 
 fn node(node: &Node) -> NodeSeen {

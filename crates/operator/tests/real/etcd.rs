@@ -121,7 +121,7 @@ async fn a_stopped_etcd_is_unreachable_and_usable_again_when_it_is_back() {
     assert!(matches!(etcd.health().await, Err(Error::Unreachable { .. })), "{:?}", etcd.health().await);
     assert!(matches!(etcd.ensure("blue", "blue").await, Err(Error::Unreachable { .. })));
     server.run().await;
-    let back = crate::programs::poll(std::time::Duration::from_secs(20), async || etcd.ensure("blue", "blue").await);
+    let back = steward_lab::poll(std::time::Duration::from_secs(20), async || etcd.ensure("blue", "blue").await);
     assert!(back.await.unwrap());
 }
 

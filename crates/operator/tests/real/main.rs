@@ -1,4 +1,5 @@
-//! The operator against real programs: etcd and kube-apiserver, started by each test on loopback.
+//! The operator against real programs: etcd and kube-apiserver, started by the tests on loopback.
 
+mod engine;
 mod etcd;
 mod programs;

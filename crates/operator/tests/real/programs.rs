@@ -64,7 +64,7 @@ impl EtcdServer {
             .unwrap();
         self.child = Some(child);
         let access = self.root();
-        let up = poll(Duration::from_secs(60), async || match Etcd::connect(&access).await {
+        let up = steward_lab::poll(Duration::from_secs(60), async || match Etcd::connect(&access).await {
             Ok(_) => Ok(()),
             Err(error) => Err(error.to_string()),
         });
@@ -127,7 +127,7 @@ impl Drop for EtcdServer {
 
 /// A program of the lab's parts, or of `STEWARD_LAB_BIN_DIR`.
 pub fn program(name: &str) -> PathBuf {
-    PathBuf::from(std::env::var("STEWARD_LAB_BIN_DIR").unwrap()).join(name)
+    steward_lab::Programs::in_folder(None).path(name).unwrap_or_else(|error| panic!("{error}"))
 }
 
 pub fn authority(name: &str) -> Authority {
@@ -154,14 +154,4 @@ fn write_pair(folder: &Path, name: &str, pair: &Pair) {
 
 fn free_port() -> u16 {
     TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port()
-}
-
-pub async fn poll<T, E>(allowed: Duration, mut look: impl AsyncFnMut() -> Result<T, E>) -> Result<T, E> {
-    let end = std::time::Instant::now() + allowed;
-    loop {
-        match look().await {
-            Err(_) if std::time::Instant::now() < end => tokio::time::sleep(Duration::from_millis(100)).await,
-            done => return done,
-        }
-    }
 }
