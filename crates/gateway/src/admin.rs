@@ -29,6 +29,8 @@ pub struct Pages {
     pub engine: std::sync::OnceLock<CountersHandle>,
     /// Set while the process finishes its last connections.
     pub draining: AtomicBool,
+    /// Set once the table is complete: at once with a file, after the first look at a cluster.
+    pub synced: Arc<AtomicBool>,
     /// When the process started.
     pub start: Instant,
 }
@@ -74,6 +76,9 @@ impl Pages {
         }
         if self.engine.get().is_none() {
             return Response::unavailable("starting: not listening yet\n");
+        }
+        if !self.synced.load(Relaxed) {
+            return Response::unavailable("starting: the cluster's routes are not read yet\n");
         }
         Response::ok("ok\n")
     }
@@ -148,6 +153,7 @@ mod tests {
             metrics: Arc::new(Metrics::new(1)),
             engine: std::sync::OnceLock::new(),
             draining: AtomicBool::new(false),
+            synced: Arc::new(AtomicBool::new(true)),
             start: Instant::now(),
         };
         let body = pages.answer("/routes").unwrap().body;

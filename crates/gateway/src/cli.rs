@@ -1,6 +1,10 @@
 //! The command line of `steward-gateway`.
 
-use std::{net::SocketAddr, path::PathBuf, time::Duration};
+use std::{
+    net::{IpAddr, SocketAddr},
+    path::PathBuf,
+    time::Duration,
+};
 
 use clap::Parser;
 use ipnet::IpNet;
@@ -9,6 +13,7 @@ use steward_wire::logging::Format;
 /// Routes TLS connections by the name they ask for, without opening them.
 #[derive(Debug, Clone, Parser)]
 #[command(name = "steward-gateway", version, about)]
+#[command(group(clap::ArgGroup::new("source").required(true).args(["routes", "kubernetes"])))]
 pub struct Options {
     /// Address to listen on, such as 0.0.0.0:443 or [::]:443; may be given more than once
     #[arg(long, required = true, value_name = "ADDR")]
@@ -16,7 +21,23 @@ pub struct Options {
 
     /// File with the routes; read again when it changes
     #[arg(long, value_name = "FILE")]
-    pub routes: PathBuf,
+    pub routes: Option<PathBuf>,
+
+    /// Follow the Ingresses, Gateways and TLSRoutes of a cluster instead of a file
+    #[arg(long)]
+    pub kubernetes: bool,
+
+    /// The port under which clients reach this gateway; listeners of Gateways must have it
+    #[arg(long, value_name = "PORT", default_value_t = 443, requires = "kubernetes")]
+    pub port: u16,
+
+    /// The Service in front of this gateway; its address is written in the status of routes
+    #[arg(long, value_name = "NAMESPACE/NAME", requires = "kubernetes", value_parser = service)]
+    pub publish_service: Option<(String, String)>,
+
+    /// An address to write in the status of routes instead; may be given more than once
+    #[arg(long, value_name = "IP", requires = "kubernetes")]
+    pub publish_address: Vec<IpAddr>,
 
     /// Address of the admin pages /livez, /readyz, /metrics and /routes
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:9090")]
@@ -33,6 +54,11 @@ pub struct Options {
     /// How long connections may finish after SIGTERM
     #[arg(long, value_name = "SECONDS", default_value = "300", value_parser = seconds)]
     pub drain_timeout: Duration,
+
+    /// How long to go on accepting after SIGTERM while /readyz already says no, so that
+    /// whoever sends connections here can learn of it first
+    #[arg(long, value_name = "SECONDS", default_value = "0", value_parser = seconds)]
+    pub shutdown_delay: Duration,
 
     /// How long a client may take to say which name it wants
     #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = positive_seconds)]
@@ -53,6 +79,15 @@ pub struct Options {
     /// Log a line at the end of every connection
     #[arg(long)]
     pub access_log: bool,
+}
+
+fn service(text: &str) -> Result<(String, String), String> {
+    match text.split_once('/') {
+        Some((namespace, name)) if !namespace.is_empty() && !name.is_empty() => {
+            Ok((namespace.to_owned(), name.to_owned()))
+        }
+        _ => Err(format!("`{text}` is not a Service; write NAMESPACE/NAME")),
+    }
 }
 
 fn seconds(text: &str) -> Result<Duration, String> {
@@ -91,6 +126,7 @@ mod tests {
             ("--drain-timeout", "soon", "not a number of seconds"),
             ("--trust-proxy", "10.0.0.0/33", "invalid"),
             ("--log-format", "xml", "use text or json"),
+            ("--publish-service", "gateway", "write NAMESPACE/NAME"),
         ] {
             let given = base.iter().copied().chain([flag, value]);
             let error = Options::try_parse_from(given).unwrap_err();

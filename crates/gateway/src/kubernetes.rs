@@ -8,6 +8,7 @@
 pub mod claims;
 pub mod conditions;
 pub mod controller;
+pub mod follow;
 pub mod hostname;
 pub mod ingresses;
 pub mod listeners;

@@ -10,6 +10,7 @@ pub mod backend;
 pub mod cli;
 pub mod file;
 pub mod host;
+pub mod kubernetes;
 pub mod limits;
 pub mod metrics;
 pub mod proxy;

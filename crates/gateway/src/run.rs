@@ -15,6 +15,7 @@ use crate::{
     admin::Pages,
     cli::Options,
     file::FileError,
+    kubernetes::{controller, follow},
     metrics::Metrics,
     proxy::{Gateway, Trust},
     reload::Reloader,
@@ -63,16 +64,20 @@ fn serve(options: &Options) -> Result<(), Failure> {
     let mut stop = Stop::new().map_err(system)?;
     let router = Arc::new(Router::default());
     let metrics = Arc::new(Metrics::new(options.metrics_routes));
-    let reloader = Reloader::start(
-        options.routes.clone(),
-        Arc::clone(&router),
-        Arc::clone(&metrics),
-    )?;
+    let synced = Arc::new(AtomicBool::new(options.routes.is_some()));
+    let reloader = match &options.routes {
+        Some(file) => Some(Reloader::start(file.clone(), Arc::clone(&router), Arc::clone(&metrics))?),
+        None => None,
+    };
+    if options.kubernetes {
+        follow::start(following(options), Arc::clone(&router), Arc::clone(&synced)).map_err(system)?;
+    }
     let pages = Arc::new(Pages {
         router: Arc::clone(&router),
         metrics: Arc::clone(&metrics),
         engine: OnceLock::new(),
         draining: AtomicBool::new(false),
+        synced,
         start: Instant::now(),
     });
     let shown = Arc::clone(&pages);
@@ -87,7 +92,7 @@ fn serve(options: &Options) -> Result<(), Failure> {
     let engine = start_engine(options, Arc::clone(&router), metrics)?;
     // Set once, here.
     let _ = pages.engine.set(engine.counters_handle());
-    let _watching = reloader.watch().map_err(system)?;
+    let _watching = reloader.map(Reloader::watch).transpose().map_err(system)?;
     tracing::info!(
         listen = ?engine.addresses(),
         %admin,
@@ -96,8 +101,18 @@ fn serve(options: &Options) -> Result<(), Failure> {
     );
     let signal = stop.wait();
     pages.draining.store(true, Relaxed);
+    // Those who send us connections learn from /readyz; until they have, we take them.
+    thread::sleep(options.shutdown_delay);
     drain(engine, options, signal, stop);
     Ok(())
+}
+
+fn following(options: &Options) -> controller::Config {
+    controller::Config {
+        port: options.port,
+        publish_service: options.publish_service.clone(),
+        publish_addresses: options.publish_address.clone(),
+    }
 }
 
 fn start_engine(
