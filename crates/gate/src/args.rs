@@ -13,79 +13,79 @@ use steward_wire::{hello::Name, logging::Format};
 /// everything else goes to the API server. Nothing but the tunnel is opened.
 #[derive(Debug, Parser)]
 #[command(version, about)]
-pub(crate) struct Args {
+pub struct Args {
     /// Address to accept connections on.
     #[arg(long, value_name = "ADDR")]
-    pub(crate) listen: SocketAddr,
+    pub listen: SocketAddr,
 
     /// The API server.
     #[arg(long, value_name = "ADDR")]
-    pub(crate) apiserver: SocketAddr,
+    pub apiserver: SocketAddr,
 
     /// The konnectivity server's port for agents. Without it, agents are treated like anyone.
     #[arg(long, value_name = "ADDR")]
-    pub(crate) konnectivity: Option<SocketAddr>,
+    pub konnectivity: Option<SocketAddr>,
 
     /// Certificate that the tunnel is ended with (PEM, chain included). Followed as it changes.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub(crate) cert: PathBuf,
+    pub cert: PathBuf,
 
     /// Private key of the certificate (PEM). Followed as it changes.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub(crate) key: PathBuf,
+    pub key: PathBuf,
 
     /// ALPN id of tunnels.
     #[arg(long, value_name = "ID", default_value = "steward-tunnel/1", value_parser = alpn_id)]
-    pub(crate) tunnel_alpn: String,
+    pub tunnel_alpn: String,
 
     /// ALPN id that konnectivity agents offer beside their own (`--alpn-proto` of the agent).
     #[arg(long, value_name = "ID", default_value = "steward-konnectivity/1", value_parser = alpn_id)]
-    pub(crate) konnectivity_alpn: String,
+    pub konnectivity_alpn: String,
 
     /// Server name that means the konnectivity server. May be given several times.
     #[arg(long, value_name = "NAME", requires = "konnectivity")]
-    pub(crate) konnectivity_name: Vec<Name>,
+    pub konnectivity_name: Vec<Name>,
 
     /// Source range that may connect; all others are refused. May be given several times.
     #[arg(long, value_name = "CIDR")]
-    pub(crate) allow: Vec<IpNet>,
+    pub allow: Vec<IpNet>,
 
     /// Source range whose connections start with a PROXY header, as written by the front door.
     /// May be given several times.
     #[arg(long, value_name = "CIDR")]
-    pub(crate) trust_proxy: Vec<IpNet>,
+    pub trust_proxy: Vec<IpNet>,
 
     /// Connections at a time; more are refused.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
-    pub(crate) max_connections: Option<u64>,
+    pub max_connections: Option<u64>,
 
     /// New connections per second; more are refused.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
-    pub(crate) max_handshakes_per_second: Option<u64>,
+    pub max_handshakes_per_second: Option<u64>,
 
     /// Address for /livez, /readyz and /metrics.
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:7480")]
-    pub(crate) admin: SocketAddr,
+    pub admin: SocketAddr,
 
     /// How long to go on accepting after SIGTERM, while /readyz already says no.
     #[arg(long, value_name = "SECONDS", default_value = "0", value_parser = seconds)]
-    pub(crate) shutdown_delay: Duration,
+    pub shutdown_delay: Duration,
 
     /// How long live connections may take to finish after SIGTERM.
     #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = seconds)]
-    pub(crate) drain_timeout: Duration,
+    pub drain_timeout: Duration,
 
     /// Threads. Default: one per core, at most four.
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
-    pub(crate) workers: usize,
+    pub workers: usize,
 
     /// How log lines look: text or json.
     #[arg(long, value_name = "FORMAT", default_value = "text")]
-    pub(crate) log_format: Format,
+    pub log_format: Format,
 
     /// Write one line per connection when it ends.
     #[arg(long)]
-    pub(crate) access_log: bool,
+    pub access_log: bool,
 }
 
 fn seconds(text: &str) -> Result<Duration, String> {

@@ -1,15 +1,12 @@
-//! The API server's doorman: looks at each `ClientHello` and opens only what is addressed to it.
-
-mod access;
-mod args;
-mod gate;
-mod metrics;
-mod run;
+//! The program: flags in, signals, exit code out.
 
 use std::process::ExitCode;
 
+use anyhow::Context as _;
 use clap::Parser;
 use mimalloc::MiMalloc;
+use steward_gate::{Args, Running};
+use steward_wire::{logging, signals::Stop};
 
 /// musl's allocator takes one lock for all threads.
 #[global_allocator]
@@ -19,16 +16,21 @@ static ALLOCATOR: MiMalloc = MiMalloc;
 const BAD_INPUT: u8 = 2;
 
 fn main() -> ExitCode {
-    let args = args::Args::parse();
-    steward_wire::logging::init(args.log_format);
-    match run::start(&args) {
-        Ok(running) => {
-            running.until_stopped();
-            ExitCode::SUCCESS
-        }
+    let args = Args::parse();
+    logging::init(args.log_format);
+    match serve(&args) {
+        Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("steward-gate: {error:#}");
             ExitCode::from(BAD_INPUT)
         }
     }
+}
+
+fn serve(args: &Args) -> anyhow::Result<()> {
+    let mut stop = Stop::new().context("can't catch signals")?;
+    let gate = Running::start(args)?;
+    let signal = stop.wait();
+    gate.stop(signal);
+    Ok(())
 }

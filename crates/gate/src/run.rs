@@ -1,6 +1,7 @@
 //! From flags to a running gate, and back to nothing.
 
 use std::{
+    net::SocketAddr,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering::Relaxed},
@@ -14,7 +15,6 @@ use steward_wire::{
     Config, Engine, Listen,
     admin::{self, Handler, Response},
     identity::{Follower, ServerIdentity, Versions},
-    signals::Stop,
 };
 
 use crate::{
@@ -24,10 +24,11 @@ use crate::{
     metrics::Metrics,
 };
 
-/// A gate that serves.
-pub(crate) struct Running {
+/// A gate that serves. Dropping it cuts its connections.
+#[derive(Debug)]
+pub struct Running {
     engine: Engine,
-    stop: Stop,
+    admin: SocketAddr,
     draining: Arc<AtomicBool>,
     shutdown_delay: Duration,
     drain_timeout: Duration,
@@ -35,15 +36,12 @@ pub(crate) struct Running {
     _follower: Follower,
 }
 
-/// Starts everything, or says what is wrong with the flags or files.
-pub(crate) fn start(args: &Args) -> anyhow::Result<Running> {
-    let stop = Stop::new().context("can't catch signals")?;
-    let (identity, followed) = ServerIdentity::open(&args.cert, &args.key)?;
+fn gate(args: &Args, identity: &Arc<ServerIdentity>) -> anyhow::Result<Gate> {
     let alpn = vec![args.tunnel_alpn.clone().into_bytes()];
     let tunnel = identity
         .server_config(Versions::Tls13, alpn)
         .context("can't set up TLS")?;
-    let gate = Arc::new(Gate {
+    Ok(Gate {
         apiserver: args.apiserver,
         konnectivity: args.konnectivity,
         konnectivity_alpn: args.konnectivity_alpn.clone().into_bytes(),
@@ -59,32 +57,6 @@ pub(crate) fn start(args: &Args) -> anyhow::Result<Running> {
         ),
         metrics: Metrics::default(),
         access_log: args.access_log,
-    });
-    let settings = Config {
-        workers: args.workers,
-        ..Config::default()
-    };
-    let engine = Engine::start(&settings, &[Listen::new(args.listen)], &gate)?;
-    let follower = Follower::start(vec![followed]).context("can't start a thread")?;
-    let draining = Arc::new(AtomicBool::new(false));
-    let handler = pages(&gate, &engine, &follower, &draining);
-    let admin = admin::serve(args.admin, handler).context("--admin")?;
-    for address in engine.addresses() {
-        tracing::info!(
-            listen = %address,
-            admin = %admin,
-            apiserver = %args.apiserver,
-            konnectivity = args.konnectivity.map(tracing::field::display),
-            "ready"
-        );
-    }
-    Ok(Running {
-        engine,
-        stop,
-        draining,
-        shutdown_delay: args.shutdown_delay,
-        drain_timeout: args.drain_timeout,
-        _follower: follower,
     })
 }
 
@@ -109,12 +81,53 @@ fn pages(
 }
 
 impl Running {
-    /// Serves until a signal comes, then drains.
-    pub(crate) fn until_stopped(mut self) {
-        let signal = self.stop.wait();
+    /// Starts everything, or says what is wrong with the flags or files.
+    pub fn start(args: &Args) -> anyhow::Result<Self> {
+        let (identity, followed) = ServerIdentity::open(&args.cert, &args.key)?;
+        let gate = Arc::new(gate(args, &identity)?);
+        let settings = Config {
+            workers: args.workers,
+            ..Config::default()
+        };
+        let engine = Engine::start(&settings, &[Listen::new(args.listen)], &gate)?;
+        let follower = Follower::start(vec![followed]).context("can't start a thread")?;
+        let draining = Arc::new(AtomicBool::new(false));
+        let handler = pages(&gate, &engine, &follower, &draining);
+        let admin = admin::serve(args.admin, handler).context("--admin")?;
+        for address in engine.addresses() {
+            tracing::info!(
+                listen = %address,
+                admin = %admin,
+                apiserver = %args.apiserver,
+                konnectivity = args.konnectivity.map(tracing::field::display),
+                "ready"
+            );
+        }
+        Ok(Self {
+            engine,
+            admin,
+            draining,
+            shutdown_delay: args.shutdown_delay,
+            drain_timeout: args.drain_timeout,
+            _follower: follower,
+        })
+    }
+
+    /// Where it listens.
+    pub fn addresses(&self) -> &[SocketAddr] {
+        self.engine.addresses()
+    }
+
+    /// Where its admin pages are.
+    pub fn admin(&self) -> SocketAddr {
+        self.admin
+    }
+
+    /// Lets live connections finish, within the limits given by flags. `because` is for the log.
+    pub fn stop(self, because: &str) {
         self.draining.store(true, Relaxed);
         let live = self.engine.counters().live;
-        tracing::info!(signal, live, "stopping");
+        tracing::info!(because, live, "stopping");
         thread::sleep(self.shutdown_delay);
         let drained = self.engine.drain(self.drain_timeout);
         tracing::info!(cut = drained.remaining, "stopped");

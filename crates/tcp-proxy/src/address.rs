@@ -60,9 +60,17 @@ fn hint(error: &io::Error) -> &'static str {
 impl Addresses {
     /// Puts `wanted` on `lo`. On an error nothing stays behind.
     pub(crate) fn put(wanted: &[IpAddr]) -> Result<Self, AddressError> {
-        let state = State { netlink: None, ours: BTreeSet::new() };
-        let shared = Arc::new(Shared { wanted: wanted.to_vec(), state: Mutex::new(state) });
-        let addresses = Self { shared: Arc::clone(&shared) };
+        let state = State {
+            netlink: None,
+            ours: BTreeSet::new(),
+        };
+        let shared = Arc::new(Shared {
+            wanted: wanted.to_vec(),
+            state: Mutex::new(state),
+        });
+        let addresses = Self {
+            shared: Arc::clone(&shared),
+        };
         if wanted.is_empty() {
             return Ok(addresses);
         }
@@ -86,7 +94,9 @@ impl Drop for Addresses {
     fn drop(&mut self) {
         let mut state = self.shared.lock();
         // Without it the guard puts nothing back.
-        let Some(mut netlink) = state.netlink.take() else { return };
+        let Some(mut netlink) = state.netlink.take() else {
+            return;
+        };
         for address in std::mem::take(&mut state.ours) {
             match netlink.change(Change::Remove, address) {
                 Ok(()) => tracing::info!(%address, "address taken off lo"),
@@ -104,7 +114,9 @@ impl Shared {
     /// Puts the address there if it is not.
     fn ensure(&self, address: IpAddr) -> io::Result<()> {
         let mut state = self.lock();
-        let Some(netlink) = &mut state.netlink else { return Ok(()) };
+        let Some(netlink) = &mut state.netlink else {
+            return Ok(());
+        };
         match netlink.change(Change::Add, address) {
             Ok(()) => {
                 tracing::info!(%address, "address put on lo");
@@ -120,7 +132,10 @@ impl Shared {
     fn guard(&self, changes: &Netlink) {
         while let Ok(removed) = changes.next_removed() {
             // One that was missed because too many came at once may be any.
-            let missing = self.wanted.iter().filter(|&wanted| removed.is_none_or(|it| it == *wanted));
+            let missing = self
+                .wanted
+                .iter()
+                .filter(|&wanted| removed.is_none_or(|it| it == *wanted));
             for &address in missing {
                 if self.lock().netlink.is_none() {
                     return;

@@ -91,14 +91,16 @@ impl Health {
     /// Watches for as long as the process lives.
     pub(crate) fn watch(self: &Arc<Self>, probe: Probe) -> io::Result<()> {
         let health = Arc::clone(self);
-        thread::Builder::new().name("health".to_owned()).spawn(move || {
-            let mut retry = RETRY;
-            loop {
-                let result = probe.run();
-                retry = health.conclude(result, retry, &probe);
-                health.rest(retry);
-            }
-        })?;
+        thread::Builder::new()
+            .name("health".to_owned())
+            .spawn(move || {
+                let mut retry = RETRY;
+                loop {
+                    let result = probe.run();
+                    retry = health.conclude(result, retry, &probe);
+                    health.rest(retry);
+                }
+            })?;
         Ok(())
     }
 
@@ -155,8 +157,10 @@ impl Health {
             }
             // Looked at every few seconds, for the answers that workers note.
             let nap = left.min(FRESH / 6);
-            (state, _) =
-                self.changed.wait_timeout(state, nap).unwrap_or_else(PoisonError::into_inner);
+            (state, _) = self
+                .changed
+                .wait_timeout(state, nap)
+                .unwrap_or_else(PoisonError::into_inner);
         }
     }
 

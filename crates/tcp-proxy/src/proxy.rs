@@ -1,10 +1,6 @@
 //! The decisions: what each accepted connection becomes.
 
-use std::{
-    fmt,
-    net::SocketAddr,
-    sync::Arc,
-};
+use std::{fmt, net::SocketAddr, sync::Arc};
 
 use rustls::pki_types::ServerName;
 use steward_wire::{
@@ -99,7 +95,10 @@ impl Proxy {
 
     fn tunnel_route(&self, tunnel: &Tunnel) -> Result<Route, Refusal> {
         let leg = self.leg(tunnel.offered())?.expecting(tunnel.expected());
-        Ok(Route { server: Some(Box::new(leg)), ..Route::default() })
+        Ok(Route {
+            server: Some(Box::new(leg)),
+            ..Route::default()
+        })
     }
 
     /// A terminated connection: both handshakes at once when the upstream's choice is known,
@@ -129,7 +128,10 @@ fn unavailable<E>(_: E) -> Refusal {
 
 fn not_tls(kind: NotTls) -> Refusal {
     match kind {
-        NotTls::Http => Refusal { reply: NOT_HTTPS.into(), reason: kind.label() },
+        NotTls::Http => Refusal {
+            reply: NOT_HTTPS.into(),
+            reason: kind.label(),
+        },
         _ => Refusal::silent(kind.label()),
     }
 }
@@ -150,8 +152,7 @@ impl Program for Proxy {
     }
 
     fn peek(&self, _: &Context<'_>, session: &mut Session, bytes: &[u8], _: usize) -> Peek {
-        let (Mode::Terminate(terminate), Some(opening)) = (&self.mode, &mut session.opening)
-        else {
+        let (Mode::Terminate(terminate), Some(opening)) = (&self.mode, &mut session.opening) else {
             // Not asked for in the other mode.
             return Peek::Refuse(Refusal::silent("bug"));
         };
@@ -170,12 +171,7 @@ impl Program for Proxy {
         }
     }
 
-    fn dial(
-        &self,
-        cx: &Context<'_>,
-        session: &mut Session,
-        failure: Option<&DialFailure>,
-    ) -> Next {
+    fn dial(&self, cx: &Context<'_>, session: &mut Session, failure: Option<&DialFailure>) -> Next {
         if let Some(failure) = failure {
             self.upstream.failed(failure.address);
         }

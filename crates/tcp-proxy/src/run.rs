@@ -1,11 +1,12 @@
 //! From flags to a running proxy, and back to a node as it was.
 
 use std::{
+    io,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering::Relaxed},
     },
-    io, thread,
+    thread,
     time::Duration,
 };
 
@@ -66,14 +67,32 @@ pub(crate) fn start(args: &Args) -> anyhow::Result<Running> {
         access_log: args.access_log,
     });
     let addresses = Addresses::put(&args.address)?;
-    let settings = Config { workers: args.workers, ..Config::default() };
-    let listen: Vec<Listen> =
-        args.listen.iter().map(|&address| Listen { share: true, ..Listen::new(address) }).collect();
+    let settings = Config {
+        workers: args.workers,
+        ..Config::default()
+    };
+    let listen: Vec<Listen> = args
+        .listen
+        .iter()
+        .map(|&address| Listen {
+            share: true,
+            ..Listen::new(address)
+        })
+        .collect();
     let engine = Engine::start(&settings, &listen, &proxy)?;
     let follower = Follower::start(files).context("can't start a thread")?;
-    proxy.health.watch(probe(&proxy)).context("can't start a thread")?;
+    proxy
+        .health
+        .watch(probe(&proxy))
+        .context("can't start a thread")?;
     let draining = Arc::new(AtomicBool::new(false));
-    serve_admin(args, &proxy, engine.counters_handle(), follower.counts(), &draining)?;
+    serve_admin(
+        args,
+        &proxy,
+        engine.counters_handle(),
+        follower.counts(),
+        &draining,
+    )?;
     for address in engine.addresses() {
         tracing::info!(listen = %address, upstream = %args.upstream, mode = ?args.mode, "listening");
     }
@@ -193,7 +212,9 @@ fn readiness(proxy: &Proxy) -> Response {
     match proxy.health.verdict() {
         Verdict::Up => {
             let age = proxy.health.age().unwrap_or_default().as_secs();
-            Response::ok(format!("ok: the API server behind {upstream} answered {age} s ago\n"))
+            Response::ok(format!(
+                "ok: the API server behind {upstream} answered {age} s ago\n"
+            ))
         }
         Verdict::Unknown => Response::unavailable(format!("{upstream}: not tried yet\n")),
         Verdict::Down(reason) => Response::unavailable(format!("{upstream}: {reason}\n")),

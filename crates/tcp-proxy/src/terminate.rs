@@ -11,11 +11,7 @@ use std::{
 };
 
 use rustls::ServerConfig;
-use steward_wire::{
-    TransformError,
-    hello::Hello,
-    tls::ServerLeg,
-};
+use steward_wire::{TransformError, hello::Hello, tls::ServerLeg};
 
 /// What a client offers by ALPN: as in its hello, each protocol after its length.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
@@ -66,7 +62,11 @@ impl Offer {
 
 impl Terminate {
     pub(crate) fn new(base: ServerConfig) -> Self {
-        Self { base, configs: Mutex::default(), choices: Mutex::default() }
+        Self {
+            base,
+            configs: Mutex::default(),
+            choices: Mutex::default(),
+        }
     }
 
     /// A leg that answers with `protocol`, or with none.
@@ -97,7 +97,11 @@ impl Terminate {
             // Nothing was offered, so nothing can be chosen.
             return Some(None);
         }
-        self.choices.lock().unwrap_or_else(PoisonError::into_inner).get(offer).cloned()
+        self.choices
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(offer)
+            .cloned()
     }
 
     pub(crate) fn learn(&self, offer: Offer, chosen: Option<&[u8]>) {
@@ -112,6 +116,9 @@ impl Terminate {
     }
 
     pub(crate) fn forget(&self, offer: &Offer) {
-        self.choices.lock().unwrap_or_else(PoisonError::into_inner).remove(offer);
+        self.choices
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(offer);
     }
 }

@@ -1,17 +1,12 @@
 //! The part of rtnetlink that is needed: add and remove an address, hear of removed ones.
 
-use std::{
-    io,
-    net::IpAddr,
-    os::fd::OwnedFd,
-};
+use std::{io, net::IpAddr, os::fd::OwnedFd};
 
 use rustix::{
     io::Errno,
     net::{
         AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, bind, netdevice,
-        netlink::SocketAddrNetlink,
-        recv, send, socket_with,
+        netlink::SocketAddrNetlink, recv, send, socket_with,
     },
 };
 
@@ -68,9 +63,18 @@ impl Netlink {
             None,
         )?;
         bind(&socket, &SocketAddrNetlink::new(0, groups))?;
-        let inet = socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?;
+        let inet = socket_with(
+            AddressFamily::INET,
+            SocketType::DGRAM,
+            SocketFlags::CLOEXEC,
+            None,
+        )?;
         let loopback = netdevice::name_to_index(&inet, "lo")?;
-        Ok(Self { socket, sequence: 0, loopback })
+        Ok(Self {
+            socket,
+            sequence: 0,
+            loopback,
+        })
     }
 
     /// Makes one change and waits for the kernel's answer.
@@ -132,7 +136,11 @@ fn request(change: Change, address: IpAddr, interface: u32, sequence: u32) -> Ve
         body.extend_from_slice(&octets);
     }
     let mut message = Vec::with_capacity(HEADER + body.len());
-    message.extend(u32::try_from(HEADER + body.len()).unwrap_or(u32::MAX).to_ne_bytes());
+    message.extend(
+        u32::try_from(HEADER + body.len())
+            .unwrap_or(u32::MAX)
+            .to_ne_bytes(),
+    );
     message.extend(kind.to_ne_bytes());
     message.extend(flags.to_ne_bytes());
     message.extend(sequence.to_ne_bytes());
@@ -145,9 +153,15 @@ fn request(change: Change, address: IpAddr, interface: u32, sequence: u32) -> Ve
 fn messages(mut datagram: &[u8]) -> impl Iterator<Item = (u16, u32, &[u8])> {
     std::iter::from_fn(move || {
         let len = usize::try_from(u32_at(datagram, 0)?).ok()?;
-        let message = datagram.get(..len).filter(|message| message.len() >= HEADER)?;
+        let message = datagram
+            .get(..len)
+            .filter(|message| message.len() >= HEADER)?;
         datagram = datagram.get(len.next_multiple_of(4)..).unwrap_or_default();
-        Some((u16_at(message, 4)?, u32_at(message, 8)?, message.get(HEADER..)?))
+        Some((
+            u16_at(message, 4)?,
+            u32_at(message, 8)?,
+            message.get(HEADER..)?,
+        ))
     })
 }
 
@@ -178,7 +192,9 @@ fn changed_address(body: &[u8]) -> Option<(u32, IpAddr)> {
             ATTRIBUTE_ADDRESS => found = found.or(address),
             _ => {}
         }
-        attributes = attributes.get(len.next_multiple_of(4)..).unwrap_or_default();
+        attributes = attributes
+            .get(len.next_multiple_of(4)..)
+            .unwrap_or_default();
     }
     found.map(|address| (interface, address))
 }

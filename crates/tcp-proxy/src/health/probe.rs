@@ -66,11 +66,16 @@ impl Probe {
     }
 
     fn try_address(&self, address: SocketAddr) -> Result<(), String> {
-        let io = |what: &'static str| move |error: io::Error| format!("{what}: {error}");
+        let io =
+            |what: &'static str| move |error: io::Error| format!("{what}: {}", in_words(&error));
         let mut socket =
             TcpStream::connect_timeout(&address, PATIENCE).map_err(io("does not answer"))?;
-        socket.set_read_timeout(Some(PATIENCE)).map_err(io("socket"))?;
-        socket.set_write_timeout(Some(PATIENCE)).map_err(io("socket"))?;
+        socket
+            .set_read_timeout(Some(PATIENCE))
+            .map_err(io("socket"))?;
+        socket
+            .set_write_timeout(Some(PATIENCE))
+            .map_err(io("socket"))?;
         let config = self.trust.client_config();
         let alpn = match &self.tunnel {
             Some(tunnel) => tunnel.offered(),
@@ -80,7 +85,9 @@ impl Probe {
         let mut outer = ClientConnection::new_with_alpn(Arc::clone(&config), name, alpn)
             .map_err(|error| explain(&error))?;
         while outer.is_handshaking() {
-            outer.complete_io(&mut socket).map_err(|error| tls_reason(&error))?;
+            outer
+                .complete_io(&mut socket)
+                .map_err(|error| tls_reason(&error))?;
         }
         if let Some(tunnel) = &self.tunnel {
             if !tunnel.is(outer.alpn_protocol()) {
@@ -108,7 +115,8 @@ impl Probe {
             .map_err(|error| explain(&error))?;
         let mut hello = Vec::new();
         let silent = |error: io::Error| {
-            format!("the gate answers, but not the API server behind it: {error}")
+            let reason = in_words(&error);
+            format!("the gate answers, but not the API server behind it: {reason}")
         };
         inner.write_tls(&mut hello).map_err(silent)?;
         let mut through = Stream::new(outer, socket);
@@ -120,10 +128,23 @@ impl Probe {
 
 /// rustls hides its own error in one of I/O.
 fn tls_reason(error: &io::Error) -> String {
-    let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
+    let inner = error
+        .get_ref()
+        .and_then(|inner| inner.downcast_ref::<rustls::Error>());
     match inner {
         Some(tls) => explain(tls),
-        None => format!("TLS handshake: {error}"),
+        None => format!("TLS handshake: {}", in_words(error)),
+    }
+}
+
+/// A socket with a timeout says "try again" when it means "too late".
+fn in_words(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
+            format!("no answer within {} s", PATIENCE.as_secs())
+        }
+        io::ErrorKind::UnexpectedEof => "the other side hung up".to_owned(),
+        _ => error.to_string(),
     }
 }
 
