@@ -3,7 +3,8 @@
 //!
 //! Each proxy is told in the quickest way it has. HAProxy adds an entry to a map
 //! in memory, which works only for a backend it already knows; nginx and our
-//! gateway read their file again.
+//! gateway read their file again. The gateway's table is also changed as its
+//! Kubernetes side does it, in the same process, with many routes and with few.
 
 use std::{
     collections::BTreeMap,
@@ -14,11 +15,13 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, bail};
+use steward_gateway::{Host, RouteSpec, Router, Table};
 
 use super::Scene;
 use crate::{
     cli::Test,
     pki::DOMAIN,
+    process::own_cpu,
     results::Metric,
     stats::Spread,
     targets::{FRONT_DOORS, Route, Target, haproxy},
@@ -26,6 +29,9 @@ use crate::{
 
 /// A change that takes longer than this is not seen at all.
 const LIMIT: Duration = Duration::from_secs(20);
+
+/// Changes of a table in this process: each takes microseconds.
+const IN_PROCESS: usize = 1000;
 
 /// How a running proxy learns of a host.
 type Tell = fn(&Target, &str) -> Result<()>;
@@ -45,6 +51,12 @@ pub(crate) fn run(scene: &mut Scene) {
         return;
     }
     let routes = Route::many(count);
+    in_process(scene, crate::goals::LIBRARY, &routes);
+    in_process(
+        scene,
+        "steward-gateway, library, 32 routes",
+        &Route::standard(),
+    );
     for (name, title, tell) in TOLD {
         let running = scene.targets.iter().any(|target| target.name == name);
         let Some(proxy) = FRONT_DOORS
@@ -73,6 +85,54 @@ pub(crate) fn run(scene: &mut Scene) {
             );
         }
     }
+}
+
+/// Changes the gateway's own table, and looks the new route up.
+fn in_process(scene: &mut Scene, title: &str, routes: &[Route]) {
+    if !scene.arguments.wants_target("steward-gateway") {
+        return;
+    }
+    let seen = changes_in_process(routes);
+    if let Some(seen) = scene.or_remark(Test::Routes, title, seen) {
+        scene.results.add(
+            Test::Routes,
+            title,
+            Metric::Visible,
+            millis(seen.iter().map(|change| change.0)),
+        );
+        scene.results.add(
+            Test::Routes,
+            title,
+            Metric::ChangeCpu,
+            millis(seen.iter().map(|change| change.1)),
+        );
+    }
+}
+
+fn changes_in_process(routes: &[Route]) -> Result<Vec<(Duration, Duration)>> {
+    let spec = |route: &Route| RouteSpec {
+        backends: vec![route.backend.into()],
+        ..RouteSpec::default()
+    };
+    let specs = routes
+        .iter()
+        .map(|route| Ok((route.host.parse()?, spec(route))))
+        .collect::<Result<Vec<(Host, RouteSpec)>>>()?;
+    let table = Table::new().replaced(specs.iter().map(|(host, spec)| (host.clone(), spec)));
+    let live = Router::new(table);
+    let added = spec(&backend()?);
+    let mut seen = Vec::new();
+    for number in 0..IN_PROCESS {
+        let name = format!("new{number}.{DOMAIN}");
+        let host: Host = name.parse()?;
+        let (begun, cpu) = (Instant::now(), own_cpu());
+        live.update(|table| table.with_route(host, &added));
+        if live.lookup(&name).is_none() {
+            bail!("{name} is not in the table after it was added");
+        }
+        seen.push((begun.elapsed(), own_cpu().saturating_sub(cpu)));
+    }
+    Ok(seen)
 }
 
 fn millis(times: impl Iterator<Item = Duration>) -> Option<Spread> {

@@ -2,7 +2,7 @@
 //! the number to watch for regressions.
 
 use std::{
-    fs,
+    fmt, fs,
     process::{Child, Command, Stdio},
     thread,
     time::{Duration, Instant},
@@ -25,6 +25,12 @@ const ROUND_TRIPS: f64 = 5000.0;
 /// How long strace may take to attach to all threads.
 const ATTACH: Duration = Duration::from_secs(5);
 
+/// System calls per operation.
+struct Calls {
+    total: f64,
+    kinds: Vec<(String, f64)>,
+}
+
 /// Counts for every running proxy, twins and variants left out.
 pub(crate) fn run(scene: &mut Scene) {
     if !scene.begins(Test::Syscalls, "system calls per operation") {
@@ -45,27 +51,31 @@ pub(crate) fn run(scene: &mut Scene) {
         found.push((target.name, count(scene, target, &strace)));
     }
     for (name, outcome) in found {
-        if let Some((per_connection, per_round_trip)) =
-            scene.or_remark(Test::Syscalls, name, outcome)
-        {
-            let results = &mut scene.results;
-            results.add_one(
-                Test::Syscalls,
-                name,
-                Metric::CallsPerConnection,
-                per_connection,
-            );
-            results.add_one(
-                Test::Syscalls,
-                name,
-                Metric::CallsPerRoundTrip,
-                per_round_trip,
-            );
+        let Some([connection, round_trip]) = scene.or_remark(Test::Syscalls, name, outcome) else {
+            continue;
+        };
+        let results = &mut scene.results;
+        results.add_one(
+            Test::Syscalls,
+            name,
+            Metric::CallsPerConnection,
+            connection.total,
+        );
+        results.add_one(
+            Test::Syscalls,
+            name,
+            Metric::CallsPerRoundTrip,
+            round_trip.total,
+        );
+        if name == "haproxy" || name.starts_with("steward") {
+            let remark =
+                format!("{name}: per connection {connection}; per round trip {round_trip}");
+            results.remarks.push((Test::Syscalls, remark));
         }
     }
 }
 
-fn count(scene: &Scene, target: &Target, strace: &std::path::Path) -> Result<(f64, f64)> {
+fn count(scene: &Scene, target: &Target, strace: &std::path::Path) -> Result<[Calls; 2]> {
     let length = scene.effort.traced;
     let per_connection = traced(target, strace, || {
         connections::at_rate(&scene.dialer, target, CONNECTIONS, length)
@@ -77,10 +87,14 @@ fn count(scene: &Scene, target: &Target, strace: &std::path::Path) -> Result<(f6
     };
     let mut lanes = RoundTrips::open(&scene.dialer, target, mode)?;
     let per_round_trip = traced(target, strace, || lanes.at_rate(ROUND_TRIPS, length))?;
-    Ok((per_connection, per_round_trip))
+    Ok([per_connection, per_round_trip])
 }
 
-fn traced(target: &Target, strace: &std::path::Path, work: impl FnOnce() -> Window) -> Result<f64> {
+fn traced(
+    target: &Target,
+    strace: &std::path::Path,
+    work: impl FnOnce() -> Window,
+) -> Result<Calls> {
     let output = target.directory.join("strace.txt");
     let _ = fs::remove_file(&output);
     let pids = target.process.pids();
@@ -106,8 +120,7 @@ fn traced(target: &Target, strace: &std::path::Path, work: impl FnOnce() -> Wind
         bail!("{} operations failed under strace", window.errors);
     }
     let summary = fs::read_to_string(&output).context("reading what strace counted")?;
-    let calls = total_calls(&summary).context("strace's summary has no total")?;
-    Ok(calls / window.done)
+    Calls::read(&summary, window.done).context("strace's summary has no total")
 }
 
 /// Waits until every thread says that somebody traces it.
@@ -148,13 +161,43 @@ fn interrupt(child: &mut Child) {
     let _ = child.wait();
 }
 
-/// The calls in the last line of `strace -c`.
-fn total_calls(summary: &str) -> Option<f64> {
-    let line = summary
-        .lines()
-        .rev()
-        .find(|line| line.trim_end().ends_with("total"))?;
-    line.split_whitespace().nth(3)?.parse().ok()
+impl Calls {
+    /// Out of what `strace -c` wrote, per operation.
+    fn read(summary: &str, operations: f64) -> Option<Self> {
+        let mut kinds = Vec::new();
+        for line in summary.lines() {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            let Some(calls) = words.get(3).and_then(|word| word.parse::<f64>().ok()) else {
+                continue;
+            };
+            match *words.last()? {
+                "total" => {
+                    return Some(Self {
+                        total: calls / operations,
+                        kinds,
+                    });
+                }
+                name => kinds.push((name.to_owned(), calls / operations)),
+            }
+        }
+        None
+    }
+}
+
+impl fmt::Display for Calls {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut kinds: Vec<_> = self
+            .kinds
+            .iter()
+            .filter(|(_, calls)| *calls >= 0.05)
+            .collect();
+        kinds.sort_by(|a, b| b.1.total_cmp(&a.1));
+        for (number, (name, calls)) in kinds.into_iter().enumerate() {
+            let comma = if number == 0 { "" } else { ", " };
+            write!(formatter, "{comma}{name} {calls:.1}")?;
+        }
+        Ok(())
+    }
 }
 
 #[cfg(test)]
@@ -162,15 +205,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_total_of_a_summary_is_read() {
+    fn a_summary_is_read_per_operation() {
         let summary = "\
 % time     seconds  usecs/call     calls    errors syscall
 ------ ----------- ----------- --------- --------- ----------------
  60.00    0.000300           1       200           read
+ 40.00    0.000200           1       150        12 epoll_wait
 ------ ----------- ----------- --------- --------- ----------------
 100.00    0.000500           1       350        12 total
 ";
-        assert_eq!(total_calls(summary), Some(350.0));
-        assert_eq!(total_calls("nothing"), None);
+        let calls = Calls::read(summary, 100.0).unwrap();
+        assert!((calls.total - 3.5).abs() < 1e-9);
+        assert_eq!(calls.to_string(), "read 2.0, epoll_wait 1.5");
+        assert!(Calls::read("nothing", 1.0).is_none());
     }
 }

@@ -5,12 +5,15 @@ use std::fmt::Write as _;
 use super::round::{Cost, Outcome};
 use crate::machine::Machine;
 
+/// Reads a number from a round.
+type Value = fn(&Cost) -> f64;
+
 /// A row: what it says, how it is read from a round, and its goal.
 struct Line {
     title: &'static str,
     cell: fn(&Cost) -> String,
     /// At most this, and the number it is about.
-    goal: Option<(f64, fn(&Cost) -> f64)>,
+    goal: Option<(f64, Value)>,
     /// The round that the goal is about.
     of: &'static str,
 }
@@ -28,7 +31,7 @@ const fn with_goal(
     title: &'static str,
     cell: fn(&Cost) -> String,
     limit: f64,
-    value: fn(&Cost) -> f64,
+    value: Value,
 ) -> Line {
     Line {
         title,

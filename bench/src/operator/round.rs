@@ -25,7 +25,7 @@ use crate::process::{self, Process};
 /// A tenant that takes longer than this on average is stuck.
 const PER_TENANT: Duration = Duration::from_secs(10);
 /// For a single change, or for an operator to start.
-const LIMIT: Duration = Duration::from_secs(60);
+const LIMIT: Duration = Duration::from_mins(1);
 
 /// What to do.
 #[derive(Clone, Debug)]

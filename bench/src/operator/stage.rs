@@ -35,7 +35,6 @@ pub(super) struct Stage {
     pub(super) server_pid: u32,
     /// Talks to it, and says who it is.
     pub(super) client: Client,
-    #[expect(dead_code, reason = "held so that it runs as long as this value lives")]
     datastore: Datastore,
 }
 
