@@ -128,7 +128,10 @@ impl Upstream {
         let thread = thread::Builder::new()
             .name("resolver".to_owned())
             .spawn(move || while follower.turn(&resolver) {})?;
-        Ok(Self { shared, thread: Some(thread) })
+        Ok(Self {
+            shared,
+            thread: Some(thread),
+        })
     }
 
     /// The next address for a connection. Does not block; `waker` is used once if the answer is
@@ -141,8 +144,9 @@ impl Upstream {
                 return Step::Wait;
             }
         }
-        let addresses =
-            attempt.addresses.get_or_insert_with(|| self.shared.addresses.load_full());
+        let addresses = attempt
+            .addresses
+            .get_or_insert_with(|| self.shared.addresses.load_full());
         let Some(&address) = addresses.get(attempt.next) else {
             self.shared.hurry(&mut self.shared.lock());
             return Step::Exhausted;
@@ -213,12 +217,16 @@ impl Shared {
             if state.stop {
                 return false;
             }
-            let Some(wait) = state.due.checked_duration_since(Instant::now()) else { break };
+            let Some(wait) = state.due.checked_duration_since(Instant::now()) else {
+                break;
+            };
             if wait.is_zero() {
                 break;
             }
-            (state, _) =
-                self.changed.wait_timeout(state, wait).unwrap_or_else(PoisonError::into_inner);
+            (state, _) = self
+                .changed
+                .wait_timeout(state, wait)
+                .unwrap_or_else(PoisonError::into_inner);
         }
         drop(state);
         let answer = self.target.resolve(resolver);
@@ -226,7 +234,8 @@ impl Shared {
         state.last = Instant::now();
         state.take(answer);
         state.due = state.last + state.retry;
-        self.addresses.store(Arc::new(self.target.addresses(&state.resolved)));
+        self.addresses
+            .store(Arc::new(self.target.addresses(&state.resolved)));
         for waker in mem::take(&mut state.waiting) {
             waker.wake();
         }
@@ -244,7 +253,11 @@ impl State {
             }
             Err(error) => {
                 let backing_off = matches!(self.resolution, Resolution::Failed(_));
-                self.retry = if backing_off { (self.retry * 2).min(SLOWEST) } else { RETRY };
+                self.retry = if backing_off {
+                    (self.retry * 2).min(SLOWEST)
+                } else {
+                    RETRY
+                };
                 self.resolution = Resolution::Failed(error.to_string());
             }
         }

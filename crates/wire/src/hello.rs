@@ -37,7 +37,10 @@ pub const MAX_INPUT: usize = 64 * 1024;
 
 /// What the bytes received so far amount to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[expect(clippy::large_enum_variant, reason = "lives on the stack for the length of one call")]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "lives on the stack for the length of one call"
+)]
 pub enum Outcome<'a> {
     /// A `ClientHello` may still be coming. Read more and ask again with all bytes.
     NeedMore,

@@ -59,7 +59,9 @@ impl Target {
     /// Adds what `aliases` say about this host.
     #[must_use]
     pub fn with_aliases(mut self, aliases: &[Alias]) -> Self {
-        let ours = aliases.iter().filter(|alias| self.host == Host::Name(alias.name));
+        let ours = aliases
+            .iter()
+            .filter(|alias| self.host == Host::Name(alias.name));
         self.aliases.extend(ours.map(|alias| alias.address));
         self
     }
@@ -108,7 +110,10 @@ impl Target {
 
     /// All addresses in the order to try them, each once.
     pub(super) fn addresses(&self, resolved: &[SocketAddr]) -> Vec<SocketAddr> {
-        let known = self.literal().into_iter().chain(self.aliases.iter().copied());
+        let known = self
+            .literal()
+            .into_iter()
+            .chain(self.aliases.iter().copied());
         let with_port = |address| SocketAddr::new(address, self.port);
         let mut all = Vec::new();
         let candidates = known
@@ -145,20 +150,32 @@ impl FromStr for Target {
     fn from_str(text: &str) -> Result<Self, BadTarget> {
         let no_port = || BadTarget::NoPort(text.to_owned());
         let (host, after) = text.rsplit_once(':').ok_or_else(no_port)?;
-        let host = match host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
+        let host = match host
+            .strip_prefix('[')
+            .and_then(|rest| rest.strip_suffix(']'))
+        {
             Some(inside) => Host::Address(IpAddr::V6(
-                inside.parse().map_err(|_| BadTarget::Address(inside.to_owned()))?,
+                inside
+                    .parse()
+                    .map_err(|_| BadTarget::Address(inside.to_owned()))?,
             )),
             None if host.contains(':') => return Err(no_port()),
             None => match host.parse() {
                 Ok(address) => Host::Address(IpAddr::V4(address)),
                 Err(_) => Host::Name(
-                    host.parse().map_err(|bad| BadTarget::Host(host.to_owned(), bad))?,
+                    host.parse()
+                        .map_err(|bad| BadTarget::Host(host.to_owned(), bad))?,
                 ),
             },
         };
         let port = port(after)?;
-        Ok(Self { host, port, aliases: Vec::new(), pinned: Vec::new(), internal: None })
+        Ok(Self {
+            host,
+            port,
+            aliases: Vec::new(),
+            pinned: Vec::new(),
+            internal: None,
+        })
     }
 }
 
@@ -166,11 +183,16 @@ impl FromStr for Alias {
     type Err = BadTarget;
 
     fn from_str(text: &str) -> Result<Self, BadTarget> {
-        let (name, address) =
-            text.split_once('=').ok_or_else(|| BadTarget::Alias(text.to_owned()))?;
+        let (name, address) = text
+            .split_once('=')
+            .ok_or_else(|| BadTarget::Alias(text.to_owned()))?;
         Ok(Self {
-            name: name.parse().map_err(|bad| BadTarget::Host(name.to_owned(), bad))?,
-            address: address.parse().map_err(|_| BadTarget::Address(address.to_owned()))?,
+            name: name
+                .parse()
+                .map_err(|bad| BadTarget::Host(name.to_owned(), bad))?,
+            address: address
+                .parse()
+                .map_err(|_| BadTarget::Address(address.to_owned()))?,
         })
     }
 }
@@ -180,11 +202,17 @@ impl FromStr for Endpoint {
 
     fn from_str(text: &str) -> Result<Self, BadTarget> {
         if let Ok(address) = text.parse::<IpAddr>() {
-            return Ok(Self { address, port: None });
+            return Ok(Self {
+                address,
+                port: None,
+            });
         }
         let bad = |_| BadTarget::Address(text.to_owned());
         let with_port: SocketAddr = text.parse().map_err(bad)?;
-        Ok(Self { address: with_port.ip(), port: Some(with_port.port()) })
+        Ok(Self {
+            address: with_port.ip(),
+            port: Some(with_port.port()),
+        })
     }
 }
 

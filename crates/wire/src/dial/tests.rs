@@ -17,7 +17,9 @@ impl Resolve for Scripted {
     fn resolve(&self, _: &str, _: u16) -> io::Result<Vec<SocketAddr>> {
         let asked = self.0.lock().unwrap();
         // The test is over when it hangs up.
-        asked.recv().unwrap_or_else(|_| Err(io::Error::other("over")))
+        asked
+            .recv()
+            .unwrap_or_else(|_| Err(io::Error::other("over")))
     }
 }
 
@@ -54,9 +56,15 @@ fn all(upstream: &Upstream) -> Vec<SocketAddr> {
 
 #[test]
 fn targets_are_read() {
-    assert_eq!(target("T1.Example.com.:443").to_string(), "t1.example.com:443");
+    assert_eq!(
+        target("T1.Example.com.:443").to_string(),
+        "t1.example.com:443"
+    );
     assert_eq!(target("192.0.2.1:6443").to_string(), "192.0.2.1:6443");
-    assert_eq!(target("[2001:db8::1]:6443").to_string(), "[2001:db8::1]:6443");
+    assert_eq!(
+        target("[2001:db8::1]:6443").to_string(),
+        "[2001:db8::1]:6443"
+    );
 }
 
 #[test]
@@ -72,8 +80,19 @@ fn targets_that_are_none_are_refused_with_a_sentence() {
         let error = text.parse::<Target>().unwrap_err().to_string();
         assert!(error.contains(sentence), "{error}");
     }
-    assert!("t1".parse::<Alias>().unwrap_err().to_string().contains("write NAME=IP"));
-    assert!("t1=t2".parse::<Alias>().unwrap_err().to_string().contains("not an IP address"));
+    assert!(
+        "t1".parse::<Alias>()
+            .unwrap_err()
+            .to_string()
+            .contains("write NAME=IP")
+    );
+    assert!(
+        "t1=t2"
+            .parse::<Alias>()
+            .unwrap_err()
+            .to_string()
+            .contains("not an IP address")
+    );
     assert!("nowhere".parse::<Endpoint>().is_err());
 }
 
@@ -81,13 +100,19 @@ fn targets_that_are_none_are_refused_with_a_sentence() {
 fn an_address_needs_no_resolver() {
     let upstream = Upstream::start(target("192.0.2.1:6443"), Never).unwrap();
     let mut attempt = Attempt::default();
-    assert_eq!(upstream.next(&mut attempt, no_waker), Step::Connect(addr("192.0.2.1:6443")));
+    assert_eq!(
+        upstream.next(&mut attempt, no_waker),
+        Step::Connect(addr("192.0.2.1:6443"))
+    );
     assert_eq!(upstream.next(&mut attempt, no_waker), Step::Exhausted);
 }
 
 #[test]
 fn an_alias_takes_the_place_of_dns() {
-    let aliases = ["t1.example.com=192.0.2.7".parse().unwrap(), "other=192.0.2.8".parse().unwrap()];
+    let aliases = [
+        "t1.example.com=192.0.2.7".parse().unwrap(),
+        "other=192.0.2.8".parse().unwrap(),
+    ];
     let target = target("t1.example.com:443").with_aliases(&aliases);
     let upstream = Upstream::start(target, Never).unwrap();
     assert_eq!(all(&upstream), [addr("192.0.2.7:443")]);
@@ -101,14 +126,24 @@ fn the_name_comes_first_then_pins_then_the_internal_endpoint() {
         .with_pinned(&["192.0.2.9".parse().unwrap(), "192.0.2.1".parse().unwrap()])
         .with_internal(Some("10.0.0.5:6443".parse().unwrap()));
     let upstream = Upstream::start(target, resolver).unwrap();
-    answers.send(Ok(vec![addr("192.0.2.1:443"), addr("[2001:db8::1]:443")])).unwrap();
+    answers
+        .send(Ok(vec![addr("192.0.2.1:443"), addr("[2001:db8::1]:443")]))
+        .unwrap();
     wait_for(&upstream, &Resolution::Known);
-    let expected =
-        ["192.0.2.1:443", "[2001:db8::1]:443", "192.0.2.9:443", "10.0.0.5:6443"].map(addr);
+    let expected = [
+        "192.0.2.1:443",
+        "[2001:db8::1]:443",
+        "192.0.2.9:443",
+        "10.0.0.5:6443",
+    ]
+    .map(addr);
     assert_eq!(all(&upstream), expected);
     let mut attempt = Attempt::default();
     for address in expected {
-        assert_eq!(upstream.next(&mut attempt, no_waker), Step::Connect(address));
+        assert_eq!(
+            upstream.next(&mut attempt, no_waker),
+            Step::Connect(address)
+        );
     }
     assert_eq!(upstream.next(&mut attempt, no_waker), Step::Exhausted);
 }
@@ -137,7 +172,10 @@ fn the_first_connection_waits_for_the_first_answer() {
         messages = inbox.take();
     }
     assert_eq!(messages, [Message::Wake(5)]);
-    assert_eq!(upstream.next(&mut attempt, no_waker), Step::Connect(addr("192.0.2.1:443")));
+    assert_eq!(
+        upstream.next(&mut attempt, no_waker),
+        Step::Connect(addr("192.0.2.1:443"))
+    );
 }
 
 #[test]
@@ -167,7 +205,9 @@ fn addresses_outlive_the_name() {
     answers.send(Ok(vec![addr("192.0.2.1:443")])).unwrap();
     wait_for(&upstream, &Resolution::Known);
     upstream.failed(addr("192.0.2.1:443"));
-    answers.send(Err(io::Error::other("server is gone"))).unwrap();
+    answers
+        .send(Err(io::Error::other("server is gone")))
+        .unwrap();
     wait_for(&upstream, &Resolution::Failed("server is gone".to_owned()));
     assert_eq!(all(&upstream), [addr("192.0.2.1:443")]);
 }
