@@ -13,6 +13,7 @@
 
 mod build;
 pub mod compare;
+pub mod datastore;
 pub mod names;
 pub mod object;
 pub mod observed;

@@ -108,19 +108,20 @@ fn shared_args(way: &Way, proxy: &NodeProxy) -> Vec<String> {
         let target = authority(&address.to_string(), port.unwrap_or(way.port));
         args.push(format!("--internal-endpoint={target}"));
     }
-    // What the user says of a name wins over what the front door's status says.
-    let mut named = false;
     for (address, names) in &proxy.aliases {
-        named |= names.contains(&way.host);
         args.extend(
             names
                 .iter()
                 .map(|name| format!("--host-alias={name}={address}")),
         );
     }
-    if way.by_name() && !named {
-        let pinned = way.addresses.iter();
-        args.extend(pinned.map(|address| format!("--host-alias={}={address}", way.host)));
+    if way.by_name() {
+        // Works with no name server at all.
+        args.extend(
+            way.addresses
+                .iter()
+                .map(|address| format!("--pin={address}")),
+        );
     }
     args
 }
