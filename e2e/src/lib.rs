@@ -1,1 +1,14 @@
 //! The user stories, told to real clusters.
+//!
+//! Owns the stage they are played on: a lab with our images and our chart
+//! installed, tenants on it, workers that join them, pods inside. The stories
+//! themselves are in `tests/`. Everything here does what a user would do, with
+//! the tools a user has: helm, kubectl, kubeadm.
+
+mod pods;
+mod stage;
+mod tenant;
+
+pub use pods::Pod;
+pub use stage::{Stage, wait_for};
+pub use tenant::Tenant;

@@ -5,16 +5,17 @@
 
 mod dns;
 mod exec;
+mod images;
 mod kubeconfig;
 mod logs;
 mod status;
 mod up;
 
-use std::{path::PathBuf, process::ExitCode};
+use std::{path::PathBuf, process::ExitCode, time::Duration};
 
 use clap::{Args, Parser, Subcommand};
 
-use crate::{Error, Lab, LabName, cloud, init, lab};
+use crate::{Error, Lab, LabName, cloud, faults, init, lab};
 
 /// Real Kubernetes on one machine: a management cluster, worker hosts, a client,
 /// a name server and a cloud, all in namespaces of their own.
@@ -62,6 +63,8 @@ enum Command {
     Dns(dns::Dns),
     /// Fetch or build the programs that labs are made of, ahead of time.
     Parts(up::Parts),
+    /// Pack our own programs into image archives.
+    Images(images::Images),
     #[command(hide = true)]
     Init { folder: PathBuf },
     #[command(hide = true)]
@@ -69,6 +72,8 @@ enum Command {
         #[command(flatten)]
         name: Name,
     },
+    #[command(hide = true)]
+    Delay { milliseconds: u64, folder: PathBuf },
     #[command(hide = true)]
     Janitor {
         #[command(flatten)]
@@ -121,8 +126,15 @@ fn run(command: Command) -> Result<ExitCode, Error> {
         Command::Down(down) => down.run()?,
         Command::Dns(dns) => dns.run()?,
         Command::Parts(parts) => parts.run()?,
+        Command::Images(images) => return Ok(images::run(&images)),
         Command::Init { folder } => init::run(&folder)?,
         Command::Cloud { name: _ } => wait_for(cloud::serve())?,
+        Command::Delay {
+            milliseconds,
+            folder,
+        } => {
+            faults::serve_delay(Duration::from_millis(milliseconds), &folder)?;
+        }
         Command::Janitor { name } => lab::clean_up_after_owner(&name.name)?,
     }
     Ok(ExitCode::SUCCESS)
