@@ -43,7 +43,7 @@ pub(crate) struct Args {
 
     /// Address to put on `lo`, so that every node serves it itself. Taken away at the end if it
     /// was put there by this process. Needs CAP_NET_ADMIN. May be given several times.
-    #[arg(long, value_name = "IP")]
+    #[arg(long, value_name = "IP", value_parser = host_address)]
     pub(crate) address: Vec<IpAddr>,
 
     /// What a name resolves to, whatever DNS says. May be given several times.
@@ -113,6 +113,17 @@ pub(crate) enum Mode {
 fn server_name(text: &str) -> Result<ServerName<'static>, String> {
     ServerName::try_from(text.to_owned())
         .map_err(|_| format!("`{text}` is neither a host name nor an address"))
+}
+
+fn host_address(text: &str) -> Result<IpAddr, String> {
+    let address: IpAddr = text
+        .parse()
+        .map_err(|_| format!("`{text}` is not an IP address"))?;
+    let broadcast = matches!(address, IpAddr::V4(address) if address.is_broadcast());
+    if address.is_unspecified() || address.is_multicast() || broadcast {
+        return Err(format!("`{text}` is not an address that a host can have"));
+    }
+    Ok(address)
 }
 
 fn seconds(text: &str) -> Result<Duration, String> {

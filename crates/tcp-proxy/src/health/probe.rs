@@ -8,7 +8,8 @@ use std::{
     io::{self, Read, Write},
     net::{Shutdown, SocketAddr, TcpStream},
     sync::Arc,
-    time::Duration,
+    thread,
+    time::{Duration, Instant},
 };
 
 use rustls::{ClientConfig, ClientConnection, Stream, client::Resumption, pki_types::ServerName};
@@ -42,6 +43,7 @@ impl Probe {
 
     /// Tries all addresses. The error is a sentence about the last.
     pub(crate) fn run(&self) -> Result<(), String> {
+        self.await_resolution();
         let addresses = self.upstream.addresses();
         let mut trouble = self.unresolved();
         for &address in addresses.iter() {
@@ -54,13 +56,26 @@ impl Probe {
         Err(trouble)
     }
 
+    /// Gives the name's first resolution a moment: not to know yet is no news.
+    fn await_resolution(&self) {
+        let deadline = Instant::now() + PATIENCE;
+        while self.upstream.resolution() == Resolution::Pending
+            && self.upstream.addresses().is_empty()
+            && Instant::now() < deadline
+        {
+            thread::sleep(Duration::from_millis(20));
+        }
+    }
+
     fn unresolved(&self) -> String {
         match self.upstream.resolution() {
             Resolution::Failed(reason) => format!(
                 "the name does not resolve ({reason}): check this node's DNS, or give --pin, \
                  --host-alias or --internal-endpoint"
             ),
-            Resolution::Pending => "the name is being resolved".to_owned(),
+            Resolution::Pending => {
+                "the name is still being resolved: DNS does not answer".to_owned()
+            }
             Resolution::Known => "the name has no address".to_owned(),
         }
     }

@@ -317,7 +317,10 @@ fn required_to_encrypt(error: EncryptError) -> Option<usize> {
     }
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "used as a function in map_err")]
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "used as a function in map_err"
+)]
 pub(super) fn explained(error: Error) -> TransformError {
     TransformError(explain(&error))
 }
@@ -326,7 +329,7 @@ pub(super) fn explained(error: Error) -> TransformError {
 pub fn explain(error: &Error) -> String {
     use CertificateError as Certificate;
     match error {
-        Error::InvalidCertificate(Certificate::UnknownIssuer) => {
+        Error::InvalidCertificate(Certificate::UnknownIssuer | Certificate::BadSignature) => {
             "its certificate is not signed by the CA in --ca".to_owned()
         }
         Error::InvalidCertificate(
