@@ -70,11 +70,11 @@ pub enum Driver {
     #[default]
     #[serde(rename = "etcd")]
     Etcd,
-    /// MySQL or MariaDB, through kine.
+    /// MySQL or `MariaDB`, through kine.
     MySQL,
     /// PostgreSQL, through kine.
     PostgreSQL,
-    /// NATS JetStream, through kine.
+    /// NATS `JetStream`, through kine.
     NATS,
 }
 

@@ -45,7 +45,7 @@ mod tests {
     #[test]
     fn hours_minutes_and_seconds_add_up() {
         assert_eq!(parse("1h30m5s"), Ok(Duration::from_secs(5405)));
-        assert_eq!(parse("8760h"), Ok(Duration::from_secs(8760 * 3600)));
+        assert_eq!(parse("8760h"), Ok(Duration::from_hours(8760)));
         assert_eq!(parse("45s"), Ok(Duration::from_secs(45)));
     }
 

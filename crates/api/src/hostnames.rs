@@ -103,10 +103,11 @@ fn split_port(given: &str) -> (String, Option<i32>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::TenantControlPlaneSpec;
     use crate::tenant_control_plane::{GatewaySpec, IngressSpec, Konnectivity};
 
     fn tenant(change: impl FnOnce(&mut TenantControlPlane)) -> TenantControlPlane {
-        let mut tenant = TenantControlPlane::new("blue", Default::default());
+        let mut tenant = TenantControlPlane::new("blue", TenantControlPlaneSpec::default());
         tenant.metadata.namespace = Some("team".into());
         change(&mut tenant);
         tenant

@@ -3,6 +3,11 @@
 //! The doc comments in here are the reference manual (`kubectl explain tcp.spec…`): each says what
 //! the field does, what happens without it, and nothing about how we do it.
 
+#![expect(
+    clippy::duplicated_attributes,
+    reason = "printed columns of one type repeat its name"
+)]
+
 mod addons;
 mod certificates;
 mod control_plane;

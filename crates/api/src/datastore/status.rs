@@ -36,7 +36,7 @@ pub struct ManagedEtcdStatus {
     /// Namespace of its objects.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
-    /// Name of its StatefulSet.
+    /// Name of its `StatefulSet`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stateful_set: Option<String>,
     /// Members that there should be.

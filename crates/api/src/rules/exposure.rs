@@ -49,7 +49,7 @@ fn names(mode: &str, at: &'static str) -> Vec<Rule> {
     vec![
         Rule::new(
             at,
-            format!("!has(self.hostname) || {}", grouped(dns_name_and_port("self.hostname"))),
+            format!("!has(self.hostname) || {}", grouped(&dns_name_and_port("self.hostname"))),
             format!(
                 "{mode}.hostname: must be one lower-case DNS name, because connections are routed by \
                  it: no wildcard, no IP address, no scheme, no path; write tenant.k8s.example.com, \
@@ -71,7 +71,7 @@ fn names(mode: &str, at: &'static str) -> Vec<Rule> {
             at,
             format!(
                 "!has(self.konnectivityHostname) || {}",
-                grouped(dns_name("self.konnectivityHostname"))
+                grouped(&dns_name("self.konnectivityHostname"))
             ),
             format!(
                 "{mode}.konnectivityHostname: must be one lower-case DNS name: no wildcard, no IP \
@@ -82,7 +82,7 @@ fn names(mode: &str, at: &'static str) -> Vec<Rule> {
         .field(".konnectivityHostname"),
         Rule::new(
             at,
-            format!("!has(self.domain) || {}", grouped(dns_name("self.domain"))),
+            format!("!has(self.domain) || {}", grouped(&dns_name("self.domain"))),
             format!(
                 "{mode}.domain: must be a lower-case DNS domain without wildcard; write example.com \
                  to get <namespace>-<name>.k8s.example.com"
@@ -92,6 +92,6 @@ fn names(mode: &str, at: &'static str) -> Vec<Rule> {
     ]
 }
 
-fn grouped(expression: String) -> String {
+fn grouped(expression: &str) -> String {
     format!("({expression})")
 }
