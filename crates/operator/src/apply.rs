@@ -153,7 +153,7 @@ impl Engine {
             let built = built.map_err(|error| read(kube::Error::BuildRequest(error)))?;
             let mut page: Value = match self.client.request(built).await {
                 Ok(page) => page,
-                Err(kube::Error::Api(status)) if status.is_not_found() => return Ok(items),
+                Err(kube::Error::Api(status)) if status.code == 404 => return Ok(items),
                 Err(error) => return Err(read(error)),
             };
             if let Value::Array(found) = page["items"].take() {
@@ -174,7 +174,7 @@ impl Engine {
             .map_err(|error| read(kube::Error::BuildRequest(error)))?;
         match self.client.request(request).await {
             Ok(found) => Ok(Some(found)),
-            Err(kube::Error::Api(status)) if status.is_not_found() => Ok(None),
+            Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
             Err(error) => Err(read(error)),
         }
     }
@@ -204,7 +204,7 @@ impl Engine {
                 self.note(key.kind, "deleted");
                 Ok(())
             }
-            Err(kube::Error::Api(status)) if status.is_not_found() => Ok(()),
+            Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
             Err(error) => {
                 self.note(key.kind, "failed");
                 Err(failed(error))

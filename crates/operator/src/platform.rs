@@ -46,7 +46,7 @@ pub async fn discover(client: &Client) -> Result<Platform, kube::Error> {
 async fn serves(client: &Client, group_version: &str, plural: &str) -> Result<bool, kube::Error> {
     match client.list_api_group_resources(group_version).await {
         Ok(list) => Ok(list.resources.iter().any(|resource| resource.name == plural)),
-        Err(kube::Error::Api(status)) if status.is_not_found() => Ok(false),
+        Err(kube::Error::Api(status)) if status.code == 404 => Ok(false),
         // An aggregated API that is down answers 503; what it serves is unknown, not absent.
         Err(error) => Err(error),
     }

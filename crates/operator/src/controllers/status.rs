@@ -32,7 +32,7 @@ where
     match written {
         Ok(_) => Ok(true),
         // It was deleted meanwhile; nobody reads its status any more.
-        Err(kube::Error::Api(status)) if status.is_not_found() => Ok(false),
+        Err(kube::Error::Api(status)) if status.code == 404 => Ok(false),
         Err(error) => Err(Error::Write { what, because: "it changed".into(), error }),
     }
 }
@@ -57,7 +57,7 @@ where
     let params = PatchParams { field_manager: Some(MANAGER.into()), ..PatchParams::default() };
     match api.patch(&object.name_any(), &params, &Patch::Merge(&patch)).await {
         Ok(_) => Ok(true),
-        Err(kube::Error::Api(status)) if status.is_not_found() && !wanted => Ok(false),
+        Err(kube::Error::Api(status)) if status.code == 404 && !wanted => Ok(false),
         Err(error) => Err(Error::Write {
             what: format!("finalizer of {} {}", K::kind(&()), object.name_any()),
             because: if wanted { "there is something to clean up when it goes" } else { "everything is cleaned up" }.into(),

@@ -2,4 +2,6 @@
 
 mod engine;
 mod etcd;
+mod harness;
 mod programs;
+mod tenant;

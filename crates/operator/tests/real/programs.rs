@@ -8,6 +8,10 @@ use std::{
 };
 
 use jiff::Timestamp;
+use steward_lab::{
+    parts::{self, Options, Part},
+    progress::Progress,
+};
 use steward_operator::datastore::etcd::{Access, Etcd};
 use steward_pki::{Authority, KeyKind, Pair, Request, San, SystemKeys, Usage, Validity};
 
@@ -125,9 +129,11 @@ impl Drop for EtcdServer {
     }
 }
 
-/// A program of the lab's parts, or of `STEWARD_LAB_BIN_DIR`.
+/// A program of the lab's etcd.
 pub fn program(name: &str) -> PathBuf {
-    steward_lab::Programs::in_folder(None).path(name).unwrap_or_else(|error| panic!("{error}"))
+    let options = Options::from_env().unwrap();
+    let etcd = parts::ensure(Part::Etcd, &options, &Progress::stderr()).unwrap();
+    etcd.path(name).unwrap().to_owned()
 }
 
 pub fn authority(name: &str) -> Authority {
