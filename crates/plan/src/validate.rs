@@ -19,6 +19,7 @@ use steward_api::{
     TenantControlPlane, TenantControlPlaneSpec,
     conditions::{ConditionType, Reason},
     hostnames::PublicNames,
+    tenant_control_plane::ServiceType,
 };
 
 pub use certificates::{AuthoritySource, Certificates};
@@ -77,7 +78,7 @@ pub fn validate(settings: &Settings, observed: &Observed) -> Result<Validated, V
     problems.extend(check_containers(spec));
     problems.extend(check_kube_proxy(tenant));
 
-    let mut waits = Vec::new();
+    let mut waits = notices(spec);
     let version = problems.take(upgrade::version(observed, &mut waits));
     let network = problems.take(network::parse(spec));
     let exposure = problems.take(exposure::parse(observed));
@@ -190,6 +191,31 @@ pub(crate) fn argument<'a>(args: &'a [String], flag: &str) -> Option<&'a str> {
     })
 }
 
+/// What the spec asks for and doesn't get.
+fn notices(spec: &TenantControlPlaneSpec) -> Vec<Wait> {
+    let mut all = Vec::new();
+    let mut tell = |condition, message: &str| {
+        all.push(wait(condition, Reason::NotSupported, message));
+    };
+    if spec.addons.worker_bootstrap.is_some() {
+        let message = "spec.addons.workerBootstrap is not provided yet: nodes join with kubeadm";
+        tell(ConditionType::AddonsReady, message);
+    }
+    let control_plane = &spec.control_plane;
+    let ranges = control_plane
+        .access
+        .as_ref()
+        .is_some_and(|access| !access.allowed_source_ranges.is_empty());
+    let by_name = control_plane.ingress.is_some() || control_plane.gateway.is_some();
+    if ranges && (by_name || control_plane.service.service_type != ServiceType::LoadBalancer) {
+        let message = "spec.controlPlane.access.allowedSourceRanges is enforced only with a \
+                       LoadBalancer of the tenant's own: the pod sees the front door's address, \
+                       not the client's. Restrict sources at the front door";
+        tell(ConditionType::Accepted, message);
+    }
+    all
+}
+
 fn check_containers(spec: &TenantControlPlaneSpec) -> Vec<Problem> {
     const OURS: [&str; 6] = [
         "kube-apiserver",
@@ -234,7 +260,14 @@ impl Validated {
     /// Whether clients enter through the gate.
     pub fn has_gate(&self) -> bool {
         let behind_a_name = matches!(self.exposure, Exposure::Ingress(_) | Exposure::Gateway(_));
-        let guarded = self.spec.control_plane.access.is_some();
+        let guarded = self
+            .spec
+            .control_plane
+            .access
+            .as_ref()
+            .is_some_and(|access| {
+                access.max_connections.is_some() || access.max_handshakes_per_second.is_some()
+            });
         behind_a_name || guarded || self.node_proxy.is_some()
     }
 

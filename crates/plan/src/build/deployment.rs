@@ -99,7 +99,9 @@ fn all_at_once() -> DeploymentStrategy {
 fn pod_metadata(inputs: &Inputs<'_>) -> ObjectMeta {
     let tenant = inputs.tenant;
     let mut all = tenant.names.labels("deployment");
-    all.insert(labels::DATASTORE.into(), inputs.storage.store.name.clone());
+    // A label's value is shorter than a name may be.
+    let store = Some(&inputs.storage.store.name).filter(|name| name.len() <= 63);
+    all.extend(store.map(|name| (labels::DATASTORE.to_owned(), name.clone())));
     let sums = inputs.checksums.iter();
     let notes = sums.map(|(name, sum)| (format!("{COMPONENT_PREFIX}/{name}"), sum.clone()));
     let mut metadata = ObjectMeta {

@@ -29,7 +29,13 @@ pub(crate) fn service(tenant: &Validated, ways: Option<&Ways>) -> Object {
     let mode = ways.map_or_else(|| mode_of(&tenant.exposure), |ways| ways.active.mode);
     let profile = &tenant.spec.network_profile;
     let balanced = mode == ExposureMode::LoadBalancer;
-    let only_balanced = |list: &[String]| (balanced && !list.is_empty()).then(|| list.to_vec());
+    let access = tenant.spec.control_plane.access.as_ref();
+    let ranges = match access {
+        Some(access) if profile.load_balancer_source_ranges.is_empty() => {
+            &access.allowed_source_ranges
+        }
+        _ => &profile.load_balancer_source_ranges,
+    };
     let address = match &tenant.network.address {
         Some(San::Ip(address)) => Some(address.to_string()),
         Some(San::Dns(_)) | None => None,
@@ -40,7 +46,8 @@ pub(crate) fn service(tenant: &Validated, ways: Option<&Ways>) -> Object {
             type_: Some(type_name(mode).into()),
             selector: Some(tenant.names.selector()),
             ports: Some(ports(tenant, mode)),
-            load_balancer_source_ranges: only_balanced(&profile.load_balancer_source_ranges),
+            load_balancer_source_ranges: Some(ranges.clone())
+                .filter(|ranges| balanced && !ranges.is_empty()),
             load_balancer_class: profile.load_balancer_class.clone().filter(|_| balanced),
             load_balancer_ip: address.clone().filter(|_| balanced),
             allocate_load_balancer_node_ports: spec

@@ -172,7 +172,15 @@ impl View<'_> {
                 Some(text) if !way::answers(self.observed, way) => {
                     Finding::no(type_, Reason::RouteNotDeployed, text)
                 }
-                _ => self.fine(type_, &format!("reached under {}", way.authority())),
+                _ => {
+                    let checked = way::answers(self.observed, way);
+                    let word = if checked {
+                        "answers as it should"
+                    } else {
+                        "is where clients go"
+                    };
+                    self.fine(type_, &format!("{} {word}", way.authority()))
+                }
             },
         }
     }

@@ -57,7 +57,7 @@ pub(super) fn objects(tenant: &Validated, addon: &ImageOverride) -> Vec<Object> 
     ]
 }
 
-/// kubeadm's own, which names the plugins that every build of CoreDNS has.
+/// As kubeadm's, without what only new versions of CoreDNS understand.
 fn corefile(domain: &str) -> String {
     let lines = [
         ".:53 {".to_owned(),
