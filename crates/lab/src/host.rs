@@ -3,6 +3,7 @@
 //! A handle is a name and some paths; it holds nothing open and can be cloned.
 
 use std::{
+    collections::HashSet,
     fs, io,
     net::{IpAddr, SocketAddr},
     os::unix::net::UnixStream,
@@ -10,10 +11,11 @@ use std::{
     process::{Output, Stdio},
 };
 
+use rustix::process::{Pid, kill_process};
 use tokio::process::{Child, Command};
 
 use crate::{
-    Error, HostId, Layout,
+    Error, HostId, Layout, cgroup,
     init::{self, Answer, Nudge, Order, Unit, UnitState},
     layout::HostLayout,
 };
@@ -99,10 +101,24 @@ impl Host {
     }
 
     /// What the environment of a program on this host has besides the caller's.
+    ///
+    /// Tools that keep caches in the caller's home keep them in the lab instead.
     pub(crate) fn environment(&self) -> Vec<(&'static str, String)> {
+        let cache = |name: &str| {
+            self.layout
+                .folder()
+                .join("cache")
+                .join(name)
+                .display()
+                .to_string()
+        };
         let mut environment = vec![
             ("PATH", Self::search_path(&self.layout)),
             ("STEWARD_LAB", self.layout.name().to_string()),
+            ("KUBECACHEDIR", cache("kubectl")),
+            ("HELM_CACHE_HOME", cache("helm")),
+            ("HELM_CONFIG_HOME", cache("helm")),
+            ("HELM_DATA_HOME", cache("helm")),
         ];
         if self.path(ADMIN_CONF).exists() {
             environment.push(("KUBECONFIG", ADMIN_CONF.into()));
@@ -186,6 +202,21 @@ impl Host {
         self.order(&Order::Nudge(program.into(), nudge)).map(|_| ())
     }
 
+    /// Kills, freezes or thaws every process on this host, in pods too, whose
+    /// program has this name. Says how many there were.
+    pub fn nudge_all(&self, program: &str, nudge: Nudge) -> usize {
+        let mut pids = HashSet::new();
+        for hierarchy in cgroup::hierarchies().unwrap_or_default() {
+            pids.extend(hierarchy.processes(&self.layout.host_cgroup(self.id)));
+        }
+        let found = pids
+            .into_iter()
+            .filter(|pid| program_of(*pid).is_some_and(|p| p == program));
+        found
+            .filter(|pid| kill_process(*pid, nudge.signal()).is_ok())
+            .count()
+    }
+
     /// The host's own programs.
     pub fn units(&self) -> Result<Vec<UnitState>, Error> {
         match self.order(&Order::List)?.0 {
@@ -218,6 +249,14 @@ impl Host {
             why,
         }
     }
+}
+
+/// The file name of what a process was started as.
+fn program_of(pid: Pid) -> Option<String> {
+    let line = fs::read(format!("/proc/{}/cmdline", pid.as_raw_nonzero())).ok()?;
+    let program = line.split(|byte| *byte == 0).next()?.to_owned();
+    let program = String::from_utf8(program).ok()?;
+    Some(program.rsplit('/').next()?.to_owned())
 }
 
 /// The end of what a program said, errors last.

@@ -18,6 +18,7 @@ use std::{
     thread,
 };
 
+use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use self::orders::{Answer, Order, UnitState};
@@ -54,6 +55,16 @@ pub enum Nudge {
     Freeze,
     /// Lets it go on.
     Thaw,
+}
+
+impl Nudge {
+    pub(crate) fn signal(self) -> Signal {
+        match self {
+            Self::Kill => Signal::KILL,
+            Self::Freeze => Signal::STOP,
+            Self::Thaw => Signal::CONT,
+        }
+    }
 }
 
 /// Runs as process 1. Returns only if the host could not be set up.

@@ -5,7 +5,7 @@
 //! if the maker was killed at any moment.
 
 mod builder;
-pub(crate) mod make;
+mod make;
 mod names;
 mod owner;
 mod record;
@@ -14,12 +14,12 @@ mod tenants;
 use std::path::PathBuf;
 
 pub use self::builder::Builder;
-pub(crate) use self::make::own_unit;
+pub(crate) use self::make::{lock_machine, own_unit};
 use self::owner::Owner;
 pub(crate) use self::owner::clean_up_after_owner;
 pub(crate) use self::record::Record;
 use crate::{
-    Cluster, Error, Host, HostId, LabName, Layout, node,
+    Cluster, Error, Host, HostId, LabName, Layout, cluster, node,
     sweep::{self, sweep},
 };
 
@@ -116,6 +116,22 @@ impl Lab {
     /// The management cluster.
     pub fn cluster(&self) -> Result<Cluster, Error> {
         Cluster::on(&self.mgmt())
+    }
+
+    /// Makes another cluster, with its control plane and first node on a host that
+    /// is in no cluster yet, as `kubeadm init` would.
+    pub async fn make_cluster(&self, on: HostId) -> Result<Cluster, Error> {
+        let host = self.host(on)?;
+        if !matches!(on, HostId::Worker(_)) {
+            return Err(Error::Invalid(format!(
+                "a cluster can only be made on a worker, not on {on}"
+            )));
+        }
+        let version = format!("v{}", self.record.kubernetes);
+        let cluster = cluster::start_control_plane(&host, &version).await?;
+        cluster::furnish(&cluster).await?;
+        cluster.wait_node(on, true).await?;
+        Ok(cluster)
     }
 
     /// Makes images known to every node.

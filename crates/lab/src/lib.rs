@@ -13,6 +13,7 @@ pub mod cloud;
 mod cluster;
 pub mod dns;
 mod error;
+pub mod faults;
 pub mod fixture;
 mod forward;
 mod host;
@@ -32,6 +33,7 @@ mod supplies;
 mod sweep;
 mod usage;
 mod wait;
+mod witness;
 
 pub use cluster::Cluster;
 pub use error::Error;

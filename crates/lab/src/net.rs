@@ -19,11 +19,47 @@ pub(crate) async fn plug(hosts: &[Host]) -> Result<(), Error> {
         return Ok(());
     };
     ip(router, &router_commands(hosts)).await?;
+    router.script(&marks(hosts)).await?;
     let ids: Vec<HostId> = hosts.iter().map(Host::id).collect();
     for host in hosts.iter().filter(|host| host.id() != HostId::Router) {
         ip(host, &host_commands(host.id(), &ids)).await?;
     }
     Ok(())
+}
+
+/// The mark of every packet that came into the router from this host. What the
+/// router itself sends has none.
+pub(crate) fn mark(host: HostId) -> u32 {
+    match host {
+        HostId::Router => 0,
+        HostId::Mgmt => 1,
+        HostId::Client => 2,
+        HostId::Worker(number) => 100 + u32::from(number),
+    }
+}
+
+/// Everything that the router sends to this host.
+pub(crate) fn addresses(host: HostId) -> Vec<String> {
+    let mut addresses = vec![format!("{}/32", host.address())];
+    if host == HostId::Mgmt {
+        let (range, length) = LOAD_BALANCERS;
+        addresses.push(format!("{range}/{length}"));
+    }
+    addresses
+}
+
+/// Marks packets by the port they come in by, before any fault looks at them.
+fn marks(hosts: &[Host]) -> String {
+    let mut rules = String::new();
+    for host in hosts
+        .iter()
+        .map(Host::id)
+        .filter(|id| *id != HostId::Router)
+    {
+        let _ = writeln!(rules, "iifname \"{host}\" meta mark set {}", mark(host));
+    }
+    let chain = format!("type filter hook prerouting priority -300; policy accept;\n{rules}");
+    format!("nft -f - <<'END'\ntable bridge marks {{\nchain marks {{\n{chain}}}\n}}\nEND\n")
 }
 
 fn router_commands(hosts: &[Host]) -> String {

@@ -18,6 +18,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::{
     Error, LabName, Layout, cgroup,
+    lab::lock_machine,
     layout::{MOUNT_POINTS, ROOT},
 };
 
@@ -33,6 +34,7 @@ pub(crate) fn sweep(layout: &Layout) -> Result<(), Error> {
     unmount(&layout.folder())?;
     remove_cgroups(&layout.cgroup())?;
     remove_folder(&layout.folder())?;
+    let _machine = lock_machine()?;
     if labs().is_empty() {
         remove_cgroups(Path::new("steward-lab"))?;
         remove_mount_points()?;

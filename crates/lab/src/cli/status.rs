@@ -35,6 +35,7 @@ struct LabStatus {
 struct HostStatus {
     name: String,
     address: String,
+    running: bool,
     #[serde(flatten)]
     usage: Usage,
     programs: Vec<ProgramStatus>,
@@ -70,7 +71,8 @@ impl Status {
 fn look(lab: &Lab) -> Result<LabStatus, Error> {
     let mut hosts = Vec::new();
     for host in lab.hosts() {
-        let units = host.units()?;
+        // A host whose first process is gone has no programs, and is shown so.
+        let units = host.units().unwrap_or_default();
         let programs = units.into_iter().map(|unit| ProgramStatus {
             running: unit.pid.is_some(),
             restarts: unit.restarts,
@@ -85,6 +87,7 @@ fn look(lab: &Lab) -> Result<LabStatus, Error> {
         hosts.push(HostStatus {
             name: host.id().to_string(),
             address: host.address().to_string(),
+            running: host.pid().is_some(),
             programs: programs.collect(),
             usage: Usage::of_host(lab.layout(), host.id()),
         });
@@ -106,7 +109,12 @@ fn print(status: &LabStatus) {
         "HOST", "ADDRESS", "MEMORY", "CPU", "STATE"
     );
     for host in &status.hosts {
-        line(&host.name, &host.address, host.usage, "");
+        let state = if host.running {
+            ""
+        } else {
+            "gone: its first process was killed"
+        };
+        line(&host.name, &host.address, host.usage, state);
         for program in &host.programs {
             let state = match (program.running, &program.last_end) {
                 (true, _) if program.restarts > 0 => {

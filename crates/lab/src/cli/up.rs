@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use tokio::signal::unix::{SignalKind, signal};
 
 use super::Name;
 use crate::{
@@ -59,9 +60,9 @@ impl Up {
         }
         let lab = tokio::select! {
             lab = builder.up() => lab?,
-            _ = tokio::signal::ctrl_c() => {
+            () = interrupted() => {
                 Lab::down(&self.name.name)?;
-                return Err(Error::Invalid("stopped by Ctrl-C; nothing is left".into()));
+                return Err(Error::Invalid("stopped before it was done; nothing of it is left".into()));
             }
         };
         println!("lab {name} is up. Try next:");
@@ -75,6 +76,20 @@ impl Up {
         println!("  steward-lab down {flag}");
         lab.keep();
         Ok(())
+    }
+}
+
+/// Ctrl-C, or somebody's wish that this process ends.
+async fn interrupted() {
+    let terminate = async {
+        match signal(SignalKind::terminate()) {
+            Ok(mut signal) => signal.recv().await,
+            Err(_) => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        _ = tokio::signal::ctrl_c() => {}
+        _ = terminate => {}
     }
 }
 

@@ -85,12 +85,7 @@ impl Units {
         let Some(pid) = pid else {
             return Answer::Failed(format!("no program {name} runs here"));
         };
-        let signal = match nudge {
-            Nudge::Kill => Signal::KILL,
-            Nudge::Freeze => Signal::STOP,
-            Nudge::Thaw => Signal::CONT,
-        };
-        match kill_process_group(pid, signal) {
+        match kill_process_group(pid, nudge.signal()) {
             Ok(()) => Answer::Done,
             Err(error) => Answer::Failed(error.to_string()),
         }
