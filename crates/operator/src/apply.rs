@@ -228,6 +228,9 @@ fn unwanted(prune: &Prune, planned: &[Object], live: &Live) -> Vec<(ObjectKey, O
             let labels = &object["metadata"]["labels"];
             prune.labels.iter().all(|(label, value)| labels[label].as_str() == Some(value))
         })
+        // Kubernetes copies labels, for example from a Service to its EndpointSlices: what is not of our making
+        // is not ours, whatever its labels say.
+        .filter(|(_, object)| owned::our_fields(object).is_some())
         .filter(|(_, object)| object["metadata"]["deletionTimestamp"].is_null())
         .map(|(key, object)| (key.clone(), object["metadata"]["uid"].as_str().map(str::to_owned)))
         .collect()
@@ -274,7 +277,8 @@ mod tests {
         for (name, tenant) in objects {
             live.0.insert(
                 ObjectKey::new(Kind::Secret, "n", *name),
-                json!({"metadata": {"name": name, "namespace": "n", "uid": name, "labels": {"tenant": tenant}}}),
+                json!({"metadata": {"name": name, "namespace": "n", "uid": name, "labels": {"tenant": tenant},
+                    "managedFields": [{"manager": owned::MANAGER, "operation": "Apply", "fieldsV1": {}}]}}),
             );
         }
         live
@@ -303,6 +307,13 @@ mod tests {
         let live = live(&[("planned", "a"), ("kept", "a"), ("foreign", "b"), ("old", "a")]);
         let names: Vec<_> = unwanted(&prune(), &[planned("planned")], &live).into_iter().map(|(key, _)| key.name).collect();
         assert_eq!(names, ["old"]);
+    }
+
+    #[test]
+    fn what_kubernetes_made_with_our_labels_stays() {
+        let mut live = live(&[("copied", "a")]);
+        live.0.values_mut().for_each(|object| object["metadata"]["managedFields"][0]["manager"] = json!("kube-controller-manager"));
+        assert!(unwanted(&prune(), &[], &live).is_empty());
     }
 
     #[test]

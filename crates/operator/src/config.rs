@@ -112,7 +112,7 @@ pub struct Config {
     pub log_format: LogFormat,
 
     /// What is logged: a level or a filter such as `info,steward_operator=debug`.
-    #[arg(long, env = "STEWARD_LOG", default_value = "info,kube=warn,tower=warn", value_name = "FILTER")]
+    #[arg(long, env = "STEWARD_LOG", default_value = "info,kube_client=error", value_name = "FILTER")]
     pub log: String,
 }
 

@@ -2,6 +2,8 @@
 //!
 //! Refuses: deciding what is worth a line. Secrets never reach it: objects are logged by name.
 
+use std::io::IsTerminal;
+
 use tracing_subscriber::{EnvFilter, fmt};
 
 use crate::config::{Config, LogFormat};
@@ -13,7 +15,7 @@ use crate::config::{Config, LogFormat};
 pub fn init(config: &Config) -> Result<(), String> {
     let filter = EnvFilter::try_new(&config.log)
         .map_err(|error| format!("--log: {error}; write a level such as `info` or a filter such as `info,kube=debug`"))?;
-    let builder = fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let builder = fmt().with_env_filter(filter).with_ansi(std::io::stderr().is_terminal()).with_writer(std::io::stderr);
     let installed = match config.log_format {
         LogFormat::Text => builder.try_init(),
         LogFormat::Json => builder.json().flatten_event(true).try_init(),
