@@ -19,7 +19,9 @@ use crate::table::{Router, Table};
 pub fn start(config: Config, router: Arc<Router>, synced: Arc<AtomicBool>) -> io::Result<()> {
     // The only error is that a provider is installed already: then there is one.
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
     let thread = thread::Builder::new().name("kubernetes".to_owned());
     thread.spawn(move || runtime.block_on(follow(config, &router, &synced)))?;
     Ok(())
@@ -58,9 +60,14 @@ fn changed(table: &Table, changes: &[Change]) -> Table {
 }
 
 fn parse(host: &str) -> Option<Host> {
-    host.parse().inspect_err(|why| warn!(%why, "a hostname is left out")).ok()
+    host.parse()
+        .inspect_err(|why| warn!(%why, "a hostname is left out"))
+        .ok()
 }
 
 fn route(backends: &[SocketAddr]) -> RouteSpec {
-    RouteSpec { backends: backends.to_vec(), ..RouteSpec::default() }
+    RouteSpec {
+        backends: backends.to_vec(),
+        ..RouteSpec::default()
+    }
 }

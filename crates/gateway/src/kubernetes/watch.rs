@@ -136,11 +136,19 @@ impl Watching {
         });
     }
 
-    /// The first of these versions in which the cluster serves the kind.
+    /// The first of these versions in which the cluster serves the kind. Only versions
+    /// the cluster names are asked for: what is not there is nothing to warn about.
     async fn served(&self, kind: &str, versions: &[&'static str]) -> Option<&'static str> {
+        let groups = self.client.list_api_groups().await.ok()?.groups;
+        let group = groups
+            .into_iter()
+            .find(|g| g.name == "gateway.networking.k8s.io")?;
         for version in versions {
-            let group = format!("gateway.networking.k8s.io/{version}");
-            let listed = self.client.list_api_group_resources(&group).await;
+            if !group.versions.iter().any(|v| v.version == *version) {
+                continue;
+            }
+            let name = format!("{}/{version}", group.name);
+            let listed = self.client.list_api_group_resources(&name).await;
             if listed.is_ok_and(|list| list.resources.iter().any(|r| r.kind == kind)) {
                 return Some(version);
             }
