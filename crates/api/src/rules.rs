@@ -31,6 +31,8 @@ pub struct Rule {
     pub message: String,
     /// Kind of error.
     pub reason: Reason,
+    /// Looked at only when the object is created.
+    pub at_creation: bool,
 }
 
 /// Kinds of errors that the API server tells apart. It also knows duplicates, but leaves out the
@@ -72,12 +74,22 @@ impl Rule {
             expression: expression.into(),
             message: message.into(),
             reason: Reason::default(),
+            at_creation: false,
         }
     }
 
     fn field(self, field: &'static str) -> Self {
         Self {
             field: Some(field),
+            ..self
+        }
+    }
+
+    /// For what can't change later, such as the name: an object from before the rule must not be
+    /// stuck because of it.
+    fn at_creation(self) -> Self {
+        Self {
+            at_creation: true,
             ..self
         }
     }
@@ -97,11 +109,19 @@ impl Rule {
     }
 
     pub(crate) fn to_json(&self) -> Value {
+        let expression = if self.at_creation {
+            format!("oldSelf.hasValue() || ({})", self.expression)
+        } else {
+            self.expression.clone()
+        };
         let mut json = json!({
-            "rule": self.expression,
+            "rule": expression,
             "message": self.message,
             "reason": format!("{:?}", self.reason),
         });
+        if self.at_creation {
+            json["optionalOldSelf"] = true.into();
+        }
         if let Some(field) = self.field {
             json["fieldPath"] = field.into();
         }

@@ -46,8 +46,8 @@ fn tcp_proxy() -> Vec<Rule> {
         Rule::new(
             AT,
             "isIP(self.address) && !ip(self.address).isUnspecified() && \
-             !ip(self.address).isLoopback() && !ip(self.address).isLinkLocalMulticast() && \
-             self.address != '255.255.255.255'",
+             !ip(self.address).isLoopback() && !cidr('224.0.0.0/4').containsIP(self.address) && \
+             !cidr('ff00::/8').containsIP(self.address) && self.address != '255.255.255.255'",
             "tcpProxy.address: must be one IP address that nodes can put on themselves; write an \
              unused one such as 240.0.0.1, not a loopback, multicast or broadcast address",
         )
@@ -64,6 +64,19 @@ fn tcp_proxy() -> Vec<Rule> {
             outside(pods("self.networkProfile")),
             "addons.tcpProxy.address: inside the pod range of the tenant, whose addresses belong to \
              pods; write an address outside networkProfile.podCidr, as 240.0.0.1",
+        )
+        .field(".addons.tcpProxy.address"),
+        Rule::new(
+            "spec",
+            format!(
+                "!has(self.addons.tcpProxy) || self.addons.tcpProxy.mode != 'EndToEnd' || \
+                 !isIP({address}) || !isCIDR({primary}[0]) || \
+                 ip({address}).family() == cidr({primary}[0]).ip().family()",
+                primary = services("self.networkProfile"),
+            ),
+            "addons.tcpProxy.address: of another address family than the tenant's Services, so that no \
+             Service can lead to it; write an unused address of the family of \
+             networkProfile.serviceCidr, as 240.0.0.1 or fd00:ffff::1",
         )
         .field(".addons.tcpProxy.address"),
         Rule::new(

@@ -16,14 +16,16 @@ fn names() -> Vec<Rule> {
             "metadata.name: the provided name is invalid, because the tenant's Service has the same \
              name; write at most 63 lower-case letters, digits and '-', starting with a letter and \
              ending with a letter or digit",
-        ),
+        )
+        .at_creation(),
         Rule::new(
             "",
             "!self.metadata.name.endsWith('-konnectivity') && \
              !self.metadata.name.endsWith('-trustd')",
             "metadata.name: names that end in -konnectivity or -trustd are those of another tenant's \
              routes; choose a name with another ending",
-        ),
+        )
+        .at_creation(),
         Rule::new(
             "",
             "!has(self.spec.certificates) || !has(self.spec.certificates.caSecretName) || \
@@ -31,7 +33,8 @@ fn names() -> Vec<Rule> {
             "spec.certificates.caSecretName: <name>-ca is the Secret that Steward writes itself; put \
              your CA in a Secret of another name",
         )
-        .field(".spec.certificates.caSecretName"),
+        .field(".spec.certificates.caSecretName")
+        .at_creation(),
         Rule::new(
             "",
             "!has(self.spec.certificates) || !has(self.spec.certificates.frontProxyCaSecretName) || \
@@ -40,7 +43,8 @@ fn names() -> Vec<Rule> {
             "spec.certificates.frontProxyCaSecretName: <name>-front-proxy-ca-certificate is the \
              Secret that Steward writes itself; put your CA in a Secret of another name",
         )
-        .field(".spec.certificates.frontProxyCaSecretName"),
+        .field(".spec.certificates.frontProxyCaSecretName")
+        .at_creation(),
     ]
 }
 

@@ -3,6 +3,7 @@
 //! Needs etcd, kube-apiserver and kubectl, found as the light fixture finds them.
 
 mod accepted;
+mod before_the_rules;
 mod refused_datastores;
 mod refused_pods;
 mod refused_tenants;

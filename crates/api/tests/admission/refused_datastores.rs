@@ -1,4 +1,4 @@
-//! DataStores that are refused.
+//! `DataStore` objects that are refused.
 
 use anyhow::Result;
 

@@ -49,6 +49,12 @@ async fn addons_that_cannot_work_are_refused() -> Result<()> {
             ("proxy address", "spec: {addons: {tcpProxy: {address: proxy}}}", address),
             ("proxy on loopback", "spec: {addons: {tcpProxy: {address: 127.0.0.1}}}", address),
             ("proxy nowhere", "spec: {addons: {tcpProxy: {address: 0.0.0.0}}}", address),
+            ("proxy for a group", "spec: {addons: {tcpProxy: {address: 239.1.2.3}}}", address),
+            (
+                "proxy of another family",
+                "spec: {networkProfile: {serviceCidr: 'fd00:1::/112', podCidr: 'fd00:2::/56'}, addons: {tcpProxy: {}}}",
+                "addons.tcpProxy.address: of another address family than the tenant's Services",
+            ),
             ("proxy among Services", "spec: {addons: {tcpProxy: {address: 10.96.0.99}}}", "addons.tcpProxy.address: inside the Service range of the tenant"),
             ("proxy among pods", "spec: {addons: {tcpProxy: {address: 10.244.3.1}}}", "addons.tcpProxy.address: inside the pod range of the tenant"),
             ("proxy among chosen pods", "spec: {networkProfile: {podCidr: 240.0.0.0/8}, addons: {tcpProxy: {}}}", "addons.tcpProxy.address: inside the pod range of the tenant"),

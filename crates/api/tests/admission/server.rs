@@ -16,7 +16,7 @@ use tokio::process::Command;
 use tokio::sync::OnceCell;
 
 /// Long enough for a busy machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
 
 pub(crate) struct Server {
     pub(crate) client: Client,
@@ -101,7 +101,7 @@ impl Server {
 }
 
 /// Fails unless the answer is a refusal with this sentence.
-pub(crate) fn expect(answer: kube::Result<DynamicObject>, sentence: &str) -> Result<()> {
+pub(crate) fn expect<K: ResourceExt>(answer: kube::Result<K>, sentence: &str) -> Result<()> {
     match answer {
         Ok(object) => bail!("{} was accepted; expected: {sentence}", object.name_any()),
         Err(kube::Error::Api(status)) if status.message.contains(sentence) => Ok(()),
@@ -241,6 +241,12 @@ async fn install(client: Client) -> Result<()> {
             .await
             .context("install a CRD")?;
     }
+    install_policies(&client).await?;
+    effective(client).await
+}
+
+/// Installs what CRDs can't say.
+pub(crate) async fn install_policies(client: &Client) -> Result<()> {
     for object in steward_api::rules::policies::objects() {
         let object: DynamicObject = serde_json::from_value(object)?;
         let kind = object.types.clone().unwrap_or_default().kind;
@@ -256,7 +262,7 @@ async fn install(client: Client) -> Result<()> {
             .await
             .context("install a policy")?;
     }
-    effective(client).await
+    Ok(())
 }
 
 /// A CRD is served, and a policy enforced, a moment after it was created.
