@@ -92,6 +92,9 @@ pub enum Error {
     /// A plan could not be made.
     #[error("planning: {0}")]
     Plan(#[from] steward_plan::Error),
+    /// A managed datastore could not be planned.
+    #[error("planning: {0}")]
+    PlanStore(steward_plan::datastore::Error),
     /// The reconcile took too long.
     #[error("gave up after {after:?}; the API server, the datastore or the tenant is slow, it is tried again")]
     Timeout {
@@ -108,7 +111,7 @@ impl Error {
             Self::Tenant { .. } | Self::Timeout { .. } => Class::Transient,
             Self::TenantAccess { .. } => Class::Waiting,
             Self::Datastore(error) => error.class(),
-            Self::Incomplete { .. } | Self::Encode { .. } | Self::Plan(_) => Class::Bug,
+            Self::Incomplete { .. } | Self::Encode { .. } | Self::Plan(_) | Self::PlanStore(_) => Class::Bug,
         }
     }
 

@@ -7,7 +7,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use jiff::Timestamp;
-use kube::ResourceExt;
+use kube::{ResourceExt, runtime::reflector::ObjectRef};
 use serde_json::Value;
 use steward_api::{
     TenantControlPlane,
@@ -100,15 +100,22 @@ fn datastores(context: &Context, tenant: &TenantControlPlane) -> BTreeMap<String
 }
 
 fn datastore(context: &Context, name: &str) -> DatastoreSeen {
-    if let Some(entry) = context.stores.get(name) {
-        return entry.seen;
+    match context.stores.get(name) {
+        Some(entry) => entry.seen,
+        None if exists(context, name) => DatastoreSeen::NotReady { reason: format!("DataStore {name} has not been looked at yet") },
+        None => DatastoreSeen::Missing,
     }
-    let exists = context.datastore_cache.find(|guarded| guarded.name_any() == name).is_some();
-    if exists {
-        DatastoreSeen::NotReady { reason: format!("DataStore {name} has not been looked at yet") }
-    } else {
-        DatastoreSeen::Missing
-    }
+}
+
+fn exists(context: &Context, name: &str) -> bool {
+    context.datastore_cache.get(&ObjectRef::new(name)).is_some()
+}
+
+/// Whether a datastore of the tenant is there and was not looked at since we started. Nothing should be said
+/// about the tenant before that.
+pub fn too_early(context: &Context, tenant: &TenantControlPlane) -> bool {
+    let names = steward_plan::datastore_names(&context.settings, tenant);
+    names.iter().any(|name| context.stores.get(name).is_none() && exists(context, name))
 }
 
 /// What the other tenants claim.

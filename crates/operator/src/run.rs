@@ -206,6 +206,9 @@ fn start(
     helpers.spawn(follow_datastores(context.clone(), datastore_writer));
     helpers.spawn(follow_leadership(context.clone()));
     helpers.spawn(follow_platform(context.clone()));
+    for kind in steward_plan::datastore::managed_kinds() {
+        helpers.spawn(follow_members(context.clone(), kind));
+    }
     let client = context.client.clone();
 
     let mut running = JoinSet::new();
@@ -385,4 +388,19 @@ async fn follow_children(context: Arc<Context>, kind: Kind) {
         Change::Any => wake_all(&owners),
     };
     watches::changes(context.client.clone(), kind.api_resource(), labels::NAME.to_owned(), || {}, changed).await;
+}
+
+/// Watches what managed datastores are made of.
+async fn follow_members(context: Arc<Context>, kind: Kind) {
+    let owners = context.clone();
+    let changed = move |change: Change| match change {
+        Change::One(metadata) => {
+            if let Some(name) = metadata.labels.as_ref().and_then(|all| all.get(labels::DATASTORE)) {
+                owners.wake_store(name);
+            }
+        }
+        Change::Any => wake_all(&owners),
+    };
+    let selector = format!("{}=etcd,{}", labels::COMPONENT, labels::DATASTORE);
+    watches::changes(context.client.clone(), kind.api_resource(), selector, || {}, changed).await;
 }

@@ -10,7 +10,10 @@ use std::{
 
 use futures::{FutureExt, future::BoxFuture};
 use k8s_openapi::api::core::v1::ObjectReference;
-use kube::{Api, Resource, ResourceExt, runtime::controller::Action};
+use kube::{
+    Api, Resource, ResourceExt,
+    runtime::{controller::Action, reflector::ObjectRef},
+};
 use steward_api::{
     TenantControlPlane, TenantControlPlaneStatus,
     metadata::{annotations, finalizers},
@@ -33,6 +36,9 @@ const NAME: &str = "tenantcontrolplane";
 /// Plans made in one reconcile: an address that the API server gives at once, such as a ClusterIP, goes
 /// into certificates without waiting for the next event.
 const PASSES: usize = 4;
+
+/// The datastore's first finding wakes its tenants; this is for the case that it never comes.
+const TOO_EARLY: Duration = Duration::from_secs(5);
 
 /// A deletion that can't go on is looked at this often; a datastore that comes back says so at once.
 const BLOCKED: Duration = Duration::from_secs(30);
@@ -92,6 +98,9 @@ async fn guard(guarded: &GuardedTenant, context: &Context) -> Result<Action, Err
     };
     if tenant.annotations().contains_key(annotations::PAUSED) {
         return Ok(Action::await_change());
+    }
+    if observe::too_early(context, &tenant) {
+        return Ok(Action::requeue(TOO_EARLY));
     }
     if tenant.metadata.deletion_timestamp.is_some() {
         remove(context, &api, tenant).await
@@ -201,9 +210,9 @@ fn claim_datastores(context: &Context, tenant: &TenantControlPlane) {
     let (namespace, name) = key_of(tenant);
     let user = format!("{namespace}/{name}");
     for store in steward_plan::datastore_names(&context.settings, tenant) {
-        let listed = context.datastore_cache.state().iter().filter_map(|guarded| guarded.0.as_ref().ok()).any(|found| {
-            found.name_any() == store && found.status.as_ref().is_some_and(|status| status.used_by.contains(&user))
-        });
+        let known = context.datastore_cache.get(&ObjectRef::new(&store));
+        let status = known.as_ref().and_then(|guarded| guarded.0.as_ref().ok()?.status.as_ref());
+        let listed = status.is_some_and(|status| status.used_by.contains(&user));
         if !listed {
             context.wake_store(&store);
         }

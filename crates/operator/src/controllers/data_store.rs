@@ -12,10 +12,12 @@ use kube::{Api, Resource, ResourceExt, runtime::controller::Action};
 use steward_api::{
     DataStore, DataStoreStatus,
     conditions::{self, ConditionType, Finding, Reason},
-    datastore::{ContentRef, Driver},
+    datastore::{ContentRef, Driver, ManagedEtcdStatus},
     metadata::{annotations, finalizers},
 };
 use steward_plan::{Datastore as Known, DatastoreSeen};
+
+mod managed;
 
 use super::status;
 use crate::{
@@ -86,45 +88,63 @@ async fn guard(guarded: &GuardedDataStore, context: &Context) -> Result<Action, 
         }
     }
     let found = look(context, &store).await?;
-    let healthy = found.trouble.is_none();
+    let delay = if found.trouble.is_none() { HEALTHY } else { UNHEALTHY };
+    let next_check = found.next_check;
     let status = describe(&store, &found, used_by, Timestamp::now());
     count(context, &name, &found);
     publish(context, &name, entry(&name, found));
     if context.leads() {
         tell(context, &api, &store, &status).await?;
     }
-    Ok(Action::requeue(crate::backoff::spread(&name, if healthy { HEALTHY } else { UNHEALTHY })))
+    Ok(super::requeue(&name, delay, next_check, Timestamp::now()))
 }
 
 /// What was found out about a datastore.
+#[derive(Default)]
 struct Found {
     access: Option<Access>,
     ca_key: String,
     driver: Option<Arc<Etcd>>,
     health: Option<Health>,
-    trouble: Option<(Reason, String)>,
+    trouble: Option<Complaint>,
+    managed: Option<ManagedEtcdStatus>,
+    next_check: Option<Timestamp>,
 }
 
 impl Found {
     fn trouble(reason: Reason, message: impl Into<String>) -> Self {
-        Self { access: None, ca_key: String::new(), driver: None, health: None, trouble: Some((reason, message.into())) }
+        Self { trouble: Some((reason, message.into())), ..Self::default() }
     }
 }
+
+/// Why a datastore can't be used.
+type Complaint = (Reason, String);
 
 async fn look(context: &Context, store: &DataStore) -> Result<Found, Error> {
     if store.spec.driver != Driver::Etcd {
         let message = format!("driver {} is not supported by this version: use etcd", store.spec.driver.as_str());
         return Ok(Found::trouble(Reason::NotSupported, message));
     }
-    let (access, ca_key) = match access(context, store).await? {
-        Ok(found) => found,
-        Err((reason, message)) => return Ok(Found::trouble(reason, message)),
+    let name = store.name_any();
+    let (way, managed) = if store.spec.managed.is_some() {
+        let managed = managed::run(context, store, &name).await?;
+        (managed.way, Some((managed.status, managed.next_check)))
+    } else {
+        (access(context, store).await?, None)
     };
-    Ok(connect(context, &store.name_any(), access, ca_key, false).await)
+    let mut found = match way {
+        Ok((access, ca_key)) => connect(context, &name, access, ca_key, managed.is_some()).await,
+        Err((reason, message)) => Found::trouble(reason, message),
+    };
+    if let Some((status, next_check)) = managed {
+        found.managed = Some(status);
+        found.next_check = next_check;
+    }
+    Ok(found)
 }
 
 async fn connect(context: &Context, name: &str, access: Access, ca_key: String, managed: bool) -> Found {
-    let mut found = Found { access: Some(access.clone()), ca_key, driver: None, health: None, trouble: None };
+    let mut found = Found { access: Some(access.clone()), ca_key, ..Found::default() };
     match context.connections.get(name, &access, managed).await {
         Ok(driver) => {
             match driver.health().await {
@@ -165,8 +185,6 @@ fn reason(error: &datastore::Error) -> Reason {
         datastore::Error::Configuration { .. } => Reason::SecretInvalid,
     }
 }
-
-type Complaint = (Reason, String);
 
 /// Resolves addresses and certificates of a datastore that someone else runs.
 async fn access(context: &Context, store: &DataStore) -> Result<Result<(Access, String), Complaint>, Error> {
@@ -253,8 +271,22 @@ fn describe(store: &DataStore, found: &Found, used_by: Vec<String>, now: Timesta
         conditions: conditions::merge(&before.conditions, &[ready, deletion], store.metadata.generation, now),
         used_by,
         endpoints: found.access.as_ref().map(|access| access.endpoints.clone()).unwrap_or_default(),
-        managed: before.managed,
+        managed: found.managed.clone().map(|status| measured(status, before.managed.as_ref(), found.health.as_ref())),
     }
+}
+
+/// Adds what the etcd says of itself. Sizes change all the time: only a change worth knowing is told, so that a
+/// datastore at rest is not written to.
+fn measured(status: ManagedEtcdStatus, before: Option<&ManagedEtcdStatus>, health: Option<&Health>) -> ManagedEtcdStatus {
+    const WORTH_TELLING: i64 = 64 << 20;
+    let version = health.map(|health| health.version.clone()).or_else(|| before?.version.clone());
+    let known = before.and_then(|before| before.database_bytes);
+    let now = health.and_then(|health| i64::try_from(health.bytes).ok());
+    let database_bytes = match (known, now) {
+        (Some(known), Some(now)) if (known - now).abs() < WORTH_TELLING => Some(known),
+        (known, now) => now.or(known),
+    };
+    ManagedEtcdStatus { version, database_bytes, ..status }
 }
 
 fn entry(name: &str, found: Found) -> Entry {
