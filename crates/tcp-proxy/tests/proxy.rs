@@ -88,7 +88,7 @@ impl Tenant {
     fn terminating(&self) -> Node {
         let shown = self.pki.issue("node", &[SERVICE]);
         let (cert, key) = (shown.cert.to_str().unwrap(), shown.key.to_str().unwrap());
-        self.node(&["--mode", "terminate", "--cert", cert, "--key", key])
+        self.node(&["--mode", "terminate", "--access-log", "--cert", cert, "--key", key])
     }
 
     fn ask<'a>(&'a self, address: SocketAddr, alpn: &'a [&'a str]) -> Ask<'a> {
@@ -265,7 +265,7 @@ fn plain_http_is_told_what_to_do() {
 #[test]
 fn bytes_are_exact_in_both_modes() {
     let tenant = Tenant::new();
-    for node in [tenant.node(&[]), tenant.terminating()] {
+    for node in [tenant.node(&["--access-log"]), tenant.terminating()] {
         for size in [0, 1, 16_384, 16_385, 700_001] {
             let mut tls = tenant.connect(node.address);
             tls.write_all(ECHO).unwrap();
@@ -283,7 +283,8 @@ fn bytes_are_exact_in_both_modes() {
             tls.conn.send_close_notify();
             tls.flush().unwrap();
             tls.sock.shutdown(Shutdown::Write).unwrap();
-            tls.read_to_end(&mut got).unwrap();
+            let end = tls.read_to_end(&mut got);
+            assert!(end.is_ok(), "{size} bytes came back as {}, then {end:?}", got.len());
             assert!(got == sent, "{size} bytes came back as {}", got.len());
         }
     }

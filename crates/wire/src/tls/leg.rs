@@ -152,7 +152,10 @@ impl<C: Connection> Leg<C> {
                     })?;
                 }
                 ConnectionState::TransmitTlsData(data) => data.done(),
-                ConnectionState::PeerClosed | ConnectionState::Closed => {
+                // Said once, and perhaps in the same flight that ends the handshake: the state
+                // after it tells whether sending is possible.
+                ConnectionState::PeerClosed => self.ended = true,
+                ConnectionState::Closed => {
                     self.ended = true;
                     more = false;
                 }

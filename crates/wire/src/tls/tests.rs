@@ -93,6 +93,36 @@ fn bytes_pass_both_ways_and_each_way_ends_by_itself() {
 }
 
 #[test]
+fn a_client_that_says_all_in_one_flight_is_answered() {
+    let authority = Authority::new("ca");
+    let mut wired = Wired::new(&authority, 65_536);
+    // The client's hello there, the server's flight back, and nothing further.
+    wired
+        .client
+        .open(&mut [], &mut Vec::new(), &mut wired.to_server)
+        .unwrap();
+    let mut flight = std::mem::take(&mut wired.to_server);
+    wired
+        .server
+        .open(&mut flight, &mut wired.server_got, &mut wired.to_client)
+        .unwrap();
+    let mut flight = std::mem::take(&mut wired.to_client);
+    wired
+        .client
+        .open(&mut flight, &mut wired.client_got, &mut wired.to_server)
+        .unwrap();
+    // The end of the handshake, data and the end of the stream at once.
+    wired.client.seal(b"all", &mut wired.to_server).unwrap();
+    wired.client.close(&mut wired.to_server);
+    assert!(wired.settle().unwrap().0);
+    assert_eq!(wired.server_got, b"all");
+    assert!(wired.server.ready());
+    wired.server.seal(b"answer", &mut wired.to_client).unwrap();
+    wired.settle().unwrap();
+    assert_eq!(wired.client_got, b"answer");
+}
+
+#[test]
 fn nothing_is_held_at_rest() {
     let authority = Authority::new("tunnel");
     let mut wired = Wired::new(&authority, 100);
