@@ -6,6 +6,7 @@ mod descriptors;
 pub mod dial;
 pub mod engine;
 pub mod hello;
+#[cfg(feature = "tls")]
 pub mod identity;
 mod inbox;
 mod listener;
@@ -19,6 +20,7 @@ mod relay;
 mod session;
 pub mod signals;
 mod slab;
+#[cfg(feature = "tls")]
 pub mod tls;
 pub mod transform;
 mod wheel;
