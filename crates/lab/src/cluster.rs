@@ -6,7 +6,7 @@
 //! Everything in the cluster (configs, tokens, CoreDNS, kube-proxy) is put there
 //! by kubeadm, so that joining is what it is anywhere.
 
-use std::{fs, net::SocketAddr, sync::Arc, time::Duration};
+use std::{fs, net::SocketAddr, time::Duration};
 
 use k8s_openapi::api::{apps::v1::Deployment, core::v1::Node};
 use kube::{
@@ -43,7 +43,7 @@ const BIND_ADMIN: &str = "kubectl --kubeconfig /etc/kubernetes/super-admin.conf 
 #[derive(Debug, Clone)]
 pub struct Cluster {
     host: Host,
-    forward: Arc<Forward>,
+    way: SocketAddr,
 }
 
 /// The part of a static pod's manifest that is of use here.
@@ -66,11 +66,11 @@ impl Cluster {
     /// A handle to the cluster whose control plane is on this host.
     pub fn on(host: &Host) -> Result<Self, Error> {
         let to = SocketAddr::new(host.address(), 6443);
-        let forward =
-            Forward::open(host, to).map_err(Error::files("open a way to", to.to_string()))?;
+        let way =
+            Forward::lasting(host, to).map_err(Error::files("open a way to", to.to_string()))?;
         Ok(Self {
             host: host.clone(),
-            forward: Arc::new(forward),
+            way,
         })
     }
 
@@ -94,7 +94,7 @@ impl Cluster {
     pub async fn config(&self) -> Result<Config, Error> {
         let path = self.kubeconfig();
         let text = fs::read_to_string(&path).map_err(Error::files("read", &path))?;
-        config(&text, self.forward.local()).await
+        config(&text, self.way).await
     }
 }
 

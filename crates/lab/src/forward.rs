@@ -4,10 +4,12 @@
 //! tasks: a client made in one test's runtime must not depend on another's.
 
 use std::{
+    collections::{BTreeMap, btree_map::Entry},
     io,
     net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream},
+    path::PathBuf,
     sync::{
-        Arc,
+        Arc, Mutex, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
     thread,
@@ -40,6 +42,17 @@ impl Forward {
             }
         });
         Ok(Self { local, closed })
+    }
+
+    /// A port that leads to `to` as seen from `host`, open until this process ends.
+    /// The same one every time: clients may outlive every handle to a cluster.
+    pub fn lasting(host: &Host, to: SocketAddr) -> io::Result<SocketAddr> {
+        static OPEN: Mutex<BTreeMap<(PathBuf, SocketAddr), Forward>> = Mutex::new(BTreeMap::new());
+        let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
+        match open.entry((host.path("/"), to)) {
+            Entry::Occupied(entry) => Ok(entry.get().local),
+            Entry::Vacant(entry) => Ok(entry.insert(Self::open(host, to)?).local),
+        }
     }
 
     /// The port on loopback.
