@@ -11,7 +11,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::{Map, Value};
 
 /// How long a description of an embedded field may be.
-const LONGEST: usize = 70;
+const LONGEST: usize = 60;
 
 /// What Kubernetes accepts as a quantity.
 const QUANTITY: &str =

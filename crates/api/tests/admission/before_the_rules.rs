@@ -45,7 +45,7 @@ async fn stored_before(client: &Client) -> Result<()> {
 async fn a_tenant_from_before_the_rules_is_reported_on_and_deleted() -> Result<()> {
     let server = ApiServer::start().await?;
     let client = server.client().await?;
-    stored_before(&client).await?;
+    Box::pin(stored_before(&client)).await?;
     let tenants: Api<TenantControlPlane> = Api::default_namespaced(client);
     let params = PatchParams::default();
     let name = "blue-konnectivity";

@@ -1,5 +1,11 @@
 //! A server with our CRDs and policies installed, and manifests to try on it.
 
+#![expect(
+    clippy::panic,
+    clippy::expect_used,
+    reason = "a test's own mistake should stop it where it is"
+)]
+
 use std::path::PathBuf;
 use std::time::Duration;
 
