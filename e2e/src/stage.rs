@@ -10,6 +10,8 @@ use tokio::io::AsyncWriteExt;
 
 use crate::tenant::Tenant;
 
+/// Namespace of the operator, as the chart's documentation says.
+const SYSTEM: &str = "steward-system";
 
 /// A lab with Steward on it. Dropping it takes everything down.
 pub struct Stage {
