@@ -54,13 +54,16 @@ fn name_of(value: &Value) -> Option<&str> {
     value.get("name").and_then(Value::as_str)
 }
 
-/// The API server drops empty maps, lists and nulls.
+/// What the API server leaves out because it says nothing: empty maps, lists and texts,
+/// nulls, zeros, and `false` where that is what is meant without the field.
 fn empty(value: &Value) -> bool {
     match value {
         Value::Null => true,
         Value::Array(list) => list.is_empty(),
         Value::Object(map) => map.values().all(empty),
-        Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
+        Value::Bool(flag) => !flag,
+        Value::Number(number) => number.as_i64() == Some(0),
+        Value::String(text) => text.is_empty(),
     }
 }
 
@@ -107,6 +110,13 @@ mod tests {
             difference(&wanted, &json!({"c": [{"name": "y"}, {"name": "x"}]})),
             None
         );
+    }
+
+    #[test]
+    fn a_false_that_is_left_out_does_not_count_but_a_true_does() {
+        assert_eq!(difference(&json!({"a": false}), &json!({})), None);
+        assert!(difference(&json!({"a": false}), &json!({"a": true})).is_some());
+        assert!(difference(&json!({"a": true}), &json!({})).is_some());
     }
 
     #[test]
