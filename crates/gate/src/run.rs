@@ -83,14 +83,14 @@ fn pages(
 impl Running {
     /// Starts everything, or says what is wrong with the flags or files.
     pub fn start(args: &Args) -> anyhow::Result<Self> {
-        let (identity, followed) = ServerIdentity::open(&args.cert, &args.key)?;
+        let (identity, files) = ServerIdentity::open(&args.cert, &args.key)?;
         let gate = Arc::new(gate(args, &identity)?);
         let settings = Config {
             workers: args.workers,
             ..Config::default()
         };
         let engine = Engine::start(&settings, &[Listen::new(args.listen)], &gate)?;
-        let follower = Follower::start(vec![followed]).context("can't start a thread")?;
+        let follower = Follower::start(vec![files]).context("can't start a thread")?;
         let draining = Arc::new(AtomicBool::new(false));
         let handler = pages(&gate, &engine, &follower, &draining);
         let admin = admin::serve(args.admin, handler).context("--admin")?;

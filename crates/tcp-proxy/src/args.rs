@@ -42,7 +42,7 @@ pub(crate) struct Args {
     pub(crate) server_name: Option<ServerName<'static>>,
 
     /// Address to put on `lo`, so that every node serves it itself. Taken away at the end if it
-    /// was put there by this process. Needs CAP_NET_ADMIN. May be given several times.
+    /// was put there by this process. Takes the capability `NET_ADMIN`. May be given several times.
     #[arg(long, value_name = "IP", value_parser = host_address)]
     pub(crate) address: Vec<IpAddr>,
 

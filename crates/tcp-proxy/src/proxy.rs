@@ -36,7 +36,7 @@ pub(crate) enum Mode {
     /// Untouched, inside an outer TLS connection.
     EndToEnd(Tunnel),
     /// Opened and closed again.
-    Terminate(Terminate),
+    Terminate(Box<Terminate>),
 }
 
 /// The tunnel's ALPN id, ready to be offered and expected.

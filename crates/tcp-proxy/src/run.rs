@@ -125,7 +125,7 @@ fn mode(args: &Args, files: &mut Vec<Followed>) -> anyhow::Result<Mode> {
             let config = identity
                 .server_config(Versions::Tls12And13, Vec::new())
                 .context("can't set up TLS")?;
-            Ok(Mode::Terminate(Terminate::new(config)))
+            Ok(Mode::Terminate(Box::new(Terminate::new(config))))
         }
         (args::Mode::Terminate, ..) => bail!("--mode terminate needs --cert and --key"),
     }

@@ -1,6 +1,10 @@
 //! The hello parser against rustls: hellos of real clients, whole, cut and damaged.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that fails should say where")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test that fails should say where"
+)]
 
 #[path = "support/against_rustls.rs"]
 mod against_rustls;

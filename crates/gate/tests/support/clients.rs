@@ -176,6 +176,10 @@ pub(crate) fn gnutls(ask: &Ask<'_>) -> Option<String> {
     run("gnutls-cli", &args, REQUEST)
 }
 
+#[expect(
+    clippy::unnecessary_wraps,
+    reason = "one of several of the same type; this one is always installed"
+)]
 pub(crate) fn rustls(ask: &Ask<'_>) -> Option<String> {
     let socket = TcpStream::connect(ask.address).unwrap();
     let mut tls = StreamOwned::new(connection(ask), socket);

@@ -127,12 +127,12 @@ fn report(name: &str, connection: &ServerConnection) -> String {
 /// The common name, found by its object identifier: enough for certificates made here.
 fn common_name(der: &[u8]) -> String {
     const COMMON_NAME: &[u8] = &[0x55, 0x04, 0x03];
-    let places = der
+    let mut places = der
         .windows(3)
         .enumerate()
         .filter(|(_, window)| *window == COMMON_NAME);
     // The issuer's comes first, the subject's second.
-    let Some((place, _)) = places.last() else {
+    let Some((place, _)) = places.next_back() else {
         return "unnamed".to_owned();
     };
     let len = usize::from(der[place + 4]);

@@ -68,6 +68,9 @@ impl ServerIdentity {
             .with_cert_resolver(Arc::clone(self) as _);
         config.alpn_protocols = alpn;
         config.ticketer = aws_lc_rs::Ticketer::new()?;
+        // Each resumed connection spends one and gets one; connections at the same time find one
+        // each because the first of them got theirs by a full handshake.
+        config.send_tls13_tickets = 1;
         config.session_storage = Arc::new(rustls::server::NoServerSessionStorage {});
         Ok(config)
     }

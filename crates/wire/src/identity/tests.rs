@@ -211,8 +211,8 @@ fn a_new_ca_is_believed_by_the_next_connection() {
 fn the_follower_sees_a_change_by_itself_and_stops() {
     let place = Place::new();
     let ca = place.write("ca.crt", &Authority::new("one").pem());
-    let (_, followed) = Trust::open(&ca).unwrap();
-    let follower = Follower::start(vec![followed]).unwrap();
+    let (_, files) = Trust::open(&ca).unwrap();
+    let follower = Follower::start(vec![files]).unwrap();
     let counts = follower.counts();
     place.replace("ca.crt", &Authority::new("two").pem());
     while counts.reloads() == 0 {

@@ -54,8 +54,7 @@ pub(super) fn parse(input: &[u8]) -> Result<Option<(Header, usize)>, Error> {
 /// How many bytes of addresses follow. What a `LOCAL` header carries is not looked at.
 fn address_length(command: u8, protocol: u8) -> Result<usize, Error> {
     match (command, protocol) {
-        (_, UNSPEC) => Ok(0),
-        (LOCAL, TCP4 | TCP6) => Ok(0),
+        (_, UNSPEC) | (LOCAL, TCP4 | TCP6) => Ok(0),
         (_, TCP4) => Ok(2 * 4 + 2 * 2),
         (_, TCP6) => Ok(2 * 16 + 2 * 2),
         // Datagrams and Unix sockets exist in the protocol and can't be in front of us.
@@ -77,7 +76,7 @@ fn check_extensions(mut rest: &[u8]) -> Result<(), Error> {
 }
 
 fn read_addresses(content: &[u8]) -> Header {
-    if let Ok(&[a, b, c, d, e, f, g, h, ref ports @ ..]) = <&[u8; 12]>::try_from(content) {
+    if let Ok([a, b, c, d, e, f, g, h, ports @ ..]) = <[u8; 12]>::try_from(content) {
         return header(Ipv4Addr::new(a, b, c, d), Ipv4Addr::new(e, f, g, h), ports);
     }
     if let Some((source, rest)) = content.split_first_chunk::<16>()
@@ -89,8 +88,8 @@ fn read_addresses(content: &[u8]) -> Header {
     Header::default()
 }
 
-fn header<A: Into<IpAddr>>(source: A, destination: A, ports: &[u8; 4]) -> Header {
-    let [a, b, c, d] = *ports;
+fn header<A: Into<IpAddr>>(source: A, destination: A, ports: [u8; 4]) -> Header {
+    let [a, b, c, d] = ports;
     Header {
         source: Some(SocketAddr::new(source.into(), u16::from_be_bytes([a, b]))),
         destination: Some(SocketAddr::new(

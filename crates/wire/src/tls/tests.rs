@@ -129,7 +129,7 @@ fn nothing_is_held_at_rest() {
     wired.settle().unwrap();
     wired
         .client
-        .seal(&[7; 50_000], &mut wired.to_server)
+        .seal(&vec![7; 50_000], &mut wired.to_server)
         .unwrap();
     wired.settle().unwrap();
     assert_eq!(wired.client.leg.pending_capacity(), 0);

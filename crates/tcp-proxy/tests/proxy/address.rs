@@ -1,17 +1,8 @@
 //! `--address` in a network namespace of its own. Needs root; without it there is nothing to try.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "a test that fails should say where"
-)]
-
-#[path = "../../gate/tests/support/pki.rs"]
-mod pki;
-
 use std::process::Command;
 
-const PROXY: &str = env!("CARGO_BIN_EXE_steward-tcp-proxy");
+use super::{PROXY, Pki};
 
 /// Waits for a condition, with a limit.
 const UNTIL: &str = r#"
@@ -27,7 +18,7 @@ fn in_namespace(script: &str) -> Option<String> {
         eprintln!("may not make a network namespace: skipped");
         return None;
     }
-    let pki = pki::Pki::new();
+    let pki = Pki::new();
     let output = Command::new("timeout")
         .args([
             "60",

@@ -1,0 +1,98 @@
+//! What passes inside a tunnel, and what ends it.
+
+use std::{
+    io::{Read, Write},
+    net::Shutdown,
+};
+
+use super::{ECHO, TENANT, TUNNEL, World, common_name_seen, metric, wait_until};
+
+#[test]
+fn inside_the_tunnel_the_pods_own_tls_is_untouched() {
+    let world = World::new(&[]);
+    for _ in 0..3 {
+        let mut tls = world.inside();
+        tls.write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
+        let mut report = String::new();
+        tls.read_to_string(&mut report).unwrap();
+        let expected = "server=apiserver sni=kubernetes alpn=http/1.1 client=jane";
+        assert!(report.contains(expected), "{report}");
+        assert_eq!(tls.sock.conn.alpn_protocol(), Some(TUNNEL.as_bytes()));
+        assert_eq!(common_name_seen(&tls.sock.conn), "tunnel");
+    }
+    let routed = r#"steward_gate_routed_total{destination="tunnel"}"#;
+    assert_eq!(metric(world.admin, routed), 3);
+}
+
+#[test]
+fn bytes_are_exact_and_each_direction_ends_by_itself() {
+    let world = World::new(&[]);
+    for size in [0, 1, 16_384, 16_385, 1_000_003] {
+        let mut tls = world.inside();
+        tls.write_all(ECHO).unwrap();
+        let sent: Vec<u8> = (0..size)
+            .map(|n: u32| (n ^ (n >> 8)).to_le_bytes()[0])
+            .collect();
+        // Read back as it is written, so that one thread suffices whatever fits on the way.
+        let mut got = Vec::new();
+        for piece in sent.chunks(8 * 1024) {
+            tls.write_all(piece).unwrap();
+            tls.flush().unwrap();
+            let mut back = vec![0; piece.len()];
+            tls.read_exact(&mut back).unwrap();
+            got.extend(back);
+        }
+        // The end of the inner stream, then of the outer, then of the socket.
+        tls.conn.send_close_notify();
+        while tls.conn.wants_write() {
+            tls.conn.write_tls(&mut tls.sock).unwrap();
+        }
+        tls.sock.conn.send_close_notify();
+        tls.sock.flush().unwrap();
+        tls.sock.sock.shutdown(Shutdown::Write).unwrap();
+        tls.read_to_end(&mut got).unwrap();
+        assert!(got == sent, "{size} bytes came back as {}", got.len());
+    }
+}
+
+#[test]
+fn a_new_certificate_is_shown_while_old_tunnels_live() {
+    let world = World::new(&[]);
+    let mut old = world.inside();
+    old.write_all(ECHO).unwrap();
+    old.write_all(b"before").unwrap();
+    let mut back = [0; 6];
+    old.read_exact(&mut back).unwrap();
+    let shown = |world: &World| {
+        let mut tunnel = world.tunnel();
+        while tunnel.conn.is_handshaking() {
+            tunnel.conn.complete_io(&mut tunnel.sock).unwrap();
+        }
+        tunnel.conn.peer_certificates().unwrap()[0].clone()
+    };
+    let before = shown(&world);
+    world.pki.issue("tunnel", &[TENANT]);
+    wait_until("the new certificate is shown", || shown(&world) != before);
+    let reloads = metric(world.admin, "steward_gate_certificate_reloads_total");
+    assert!(reloads >= 1);
+
+    world.pki.replace("tunnel.crt", "broken");
+    wait_until("the broken file is counted", || {
+        metric(
+            world.admin,
+            "steward_gate_certificate_reload_failures_total",
+        ) == 1
+    });
+    let now = shown(&world);
+    assert_ne!(now, before);
+    assert!(
+        world
+            .gate
+            .log()
+            .contains("tunnel.crt: holds no certificate")
+    );
+
+    old.write_all(b"after!").unwrap();
+    old.read_exact(&mut back).unwrap();
+    assert_eq!(&back, b"after!");
+}
