@@ -128,8 +128,9 @@ pub async fn inside(plan: &Plan, session: Option<&Session>, done: &mut Done) {
         Ok(live) => live,
         Err(error) => {
             session.distrust();
-            done.applied.inside = InsideApplied::Unreachable { reason: format!("{}: {error}", session.endpoint) };
-            done.error.get_or_insert(error);
+            let reason = format!("{}: {error}", session.endpoint);
+            done.applied.inside = InsideApplied::Unreachable { reason: reason.clone() };
+            done.error.get_or_insert(Error::TenantAccess { reason });
             return;
         }
     };

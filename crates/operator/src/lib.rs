@@ -15,6 +15,7 @@ pub mod controllers;
 pub mod datastore;
 pub mod error;
 pub mod events;
+pub mod follow;
 pub mod lease;
 pub mod metrics;
 pub mod observe;

@@ -64,7 +64,11 @@ pub async fn observe(context: &Context, tenant: TenantControlPlane) -> Result<Ob
         Some(deployment) => trouble::find(&context.client, &key.0, &selector, deployment).await?,
         None => None,
     };
-    let (inside, session) = look_inside(context, &tenant, &key, &live).await;
+    // What is inside a tenant that goes is of no interest any more.
+    let (inside, session) = match tenant.metadata.deletion_timestamp {
+        Some(_) => (Inside::NotTried, None),
+        None => look_inside(context, &tenant, &key, &live).await,
+    };
     let (reach, knocked) = context.reaches.get(&key);
     let observed = Observed {
         now: Timestamp::now(),

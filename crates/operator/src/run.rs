@@ -6,17 +6,12 @@
 
 use std::{sync::Arc, time::Duration};
 
-use futures::{Stream, StreamExt, TryStreamExt, stream};
+use futures::{Stream, StreamExt, stream};
 use kube::{
-    Api, Client, ResourceExt,
-    runtime::{
-        Predicate, PredicateConfig, WatchStreamExt, predicates,
-        reflector::{self, ObjectRef},
-        watcher::{self, Event, watcher},
-    },
+    Client,
+    runtime::reflector::{self, ObjectRef},
 };
-use steward_api::metadata::labels;
-use steward_plan::{Kind, Platform};
+use steward_plan::Platform;
 use tokio::{
     sync::{mpsc, watch},
     task::JoinSet,
@@ -30,12 +25,12 @@ use crate::{
     context::{Context, Dial, GuardedDataStore, GuardedTenant},
     controllers::{Runner, control_plane, data_store},
     events::Events,
+    follow,
     lease::{self, Candidate, Leadership},
     metrics::Metrics,
     platform,
     reach::Reaches,
     tenant::{Key, Tenants},
-    watches::{self, Change},
 };
 
 /// What the operator may be given besides flags: for tests, and for programs that embed it.
@@ -202,12 +197,13 @@ fn start(
     helpers: &mut JoinSet<()>,
 ) -> JoinSet<()> {
     let Streams { tenant_wakes, datastore_wakes, tenant_writer, datastore_writer, platform } = streams;
-    helpers.spawn(follow_tenants(context.clone(), tenant_writer));
-    helpers.spawn(follow_datastores(context.clone(), datastore_writer));
-    helpers.spawn(follow_leadership(context.clone()));
-    helpers.spawn(follow_platform(context.clone()));
+    helpers.spawn(follow::tenants(context.clone(), tenant_writer));
+    helpers.spawn(follow::datastores(context.clone(), datastore_writer));
+    helpers.spawn(follow::leadership(context.clone()));
+    helpers.spawn(follow::platform(context.clone()));
+    helpers.spawn(follow::pods(context.clone()));
     for kind in steward_plan::datastore::managed_kinds() {
-        helpers.spawn(follow_members(context.clone(), kind));
+        helpers.spawn(follow::members(context.clone(), kind));
     }
     let client = context.client.clone();
 
@@ -246,7 +242,7 @@ fn start(
             debounce: DATASTORE_DEBOUNCE,
         };
         let datastore_queue = received(datastore_wakes).map(|name| ObjectRef::new(&name));
-        let follow = platform::follow(client, platform);
+        let cluster = platform::follow(client, platform);
         let both = async {
             futures::join!(
                 tenants.run(tenant_queue, control_plane::reconcile, control_plane::retry, context.clone(), stop.clone()),
@@ -255,7 +251,7 @@ fn start(
         };
         tokio::select! {
             _ = both => {}
-            () = follow => {}
+            () = cluster => {}
         }
     });
     running
@@ -269,138 +265,4 @@ async fn first_look(client: &Client, platform: &watch::Sender<Platform>) -> Resu
     let found = platform::discover(client).await?;
     platform.send_replace(found);
     Ok(())
-}
-
-/// Keeps the cache of tenants and wakes those whose spec, annotations or deletion changed. Our own status
-/// writes wake nobody.
-async fn follow_tenants(context: Arc<Context>, writer: reflector::store::Writer<GuardedTenant>) {
-    let api: Api<GuardedTenant> = Api::all(context.client.clone());
-    let gone = context.clone();
-    let stream = watcher(api, watcher::Config::default())
-        .default_backoff()
-        .modify(|tenant| tenant.managed_fields_mut().clear())
-        .reflect(writer)
-        .inspect_ok(move |event| {
-            if let Event::Delete(tenant) = event {
-                let key = (tenant.namespace().unwrap_or_default(), tenant.name_any());
-                control_plane::forget(&gone, &key, last_word(tenant).as_deref());
-                if let Ok(tenant) = &tenant.0 {
-                    for store in steward_plan::datastore_names(&gone.settings, tenant) {
-                        gone.wake_store(&store);
-                    }
-                }
-            }
-        })
-        .applied_objects();
-    let changes = predicates::generation.combine(predicates::annotations).combine(predicates::finalizers);
-    let mut stream = stream.predicate_filter(changes, PredicateConfig::default()).boxed();
-    loop {
-        match stream.try_next().await {
-            Ok(Some(tenant)) => context.wake((tenant.namespace().unwrap_or_default(), tenant.name_any())),
-            Ok(None) => return,
-            Err(error) => tracing::warn!(%error, "watching TenantControlPlanes; are the CRDs installed?"),
-        }
-    }
-}
-
-fn last_word(tenant: &GuardedTenant) -> Option<String> {
-    control_plane::word(tenant.0.as_ref().ok()?.status.as_ref()?)
-}
-
-async fn follow_datastores(context: Arc<Context>, writer: reflector::store::Writer<GuardedDataStore>) {
-    let api: Api<GuardedDataStore> = Api::all(context.client.clone());
-    let gone = context.clone();
-    let stream = watcher(api, watcher::Config::default())
-        .default_backoff()
-        .modify(|store| store.managed_fields_mut().clear())
-        .reflect(writer)
-        .inspect_ok(move |event| {
-            if let Event::Delete(store) = event {
-                data_store::forget(&gone, &store.name_any());
-            }
-        })
-        .applied_objects();
-    let changes = predicates::generation.combine(predicates::annotations).combine(predicates::finalizers);
-    let mut stream = stream.predicate_filter(changes, PredicateConfig::default()).boxed();
-    loop {
-        match stream.try_next().await {
-            Ok(Some(store)) => context.wake_store(&store.name_any()),
-            Ok(None) => return,
-            Err(error) => tracing::warn!(%error, "watching DataStores; are the CRDs installed?"),
-        }
-    }
-}
-
-/// Looks at everything on becoming leader: standbys watch, but do nothing.
-async fn follow_leadership(context: Arc<Context>) {
-    let mut leadership = context.leadership.clone();
-    loop {
-        let leads = *leadership.borrow_and_update() == Leadership::Leader;
-        context.metrics.leader.set(i64::from(leads));
-        if leads {
-            wake_all(&context);
-        }
-        if leadership.changed().await.is_err() {
-            return;
-        }
-    }
-}
-
-fn wake_all(context: &Context) {
-    for store in context.datastore_cache.state() {
-        context.wake_store(&store.name_any());
-    }
-    for tenant in context.tenant_cache.state() {
-        context.wake((tenant.namespace().unwrap_or_default(), tenant.name_any()));
-    }
-}
-
-/// Watches what tenants and datastores are made of, of every kind that is served, and looks at all tenants
-/// when the cluster offers something else than before.
-async fn follow_platform(context: Arc<Context>) {
-    let mut platform = context.platform.clone();
-    let mut watched: Vec<Kind> = Vec::new();
-    let mut tasks = JoinSet::new();
-    loop {
-        let now = platform.borrow_and_update().clone();
-        for kind in steward_plan::managed_kinds(&now) {
-            if !watched.contains(&kind) {
-                watched.push(kind);
-                tasks.spawn(follow_children(context.clone(), kind));
-            }
-        }
-        if platform.changed().await.is_err() {
-            return;
-        }
-        wake_all(&context);
-    }
-}
-
-async fn follow_children(context: Arc<Context>, kind: Kind) {
-    let owners = context.clone();
-    let changed = move |change: Change| match change {
-        Change::One(metadata) => {
-            let name = metadata.labels.as_ref().and_then(|all| all.get(labels::NAME)).cloned();
-            if let (Some(namespace), Some(name)) = (metadata.namespace, name) {
-                owners.wake((namespace, name));
-            }
-        }
-        Change::Any => wake_all(&owners),
-    };
-    watches::changes(context.client.clone(), kind.api_resource(), labels::NAME.to_owned(), || {}, changed).await;
-}
-
-/// Watches what managed datastores are made of.
-async fn follow_members(context: Arc<Context>, kind: Kind) {
-    let owners = context.clone();
-    let changed = move |change: Change| match change {
-        Change::One(metadata) => {
-            if let Some(name) = metadata.labels.as_ref().and_then(|all| all.get(labels::DATASTORE)) {
-                owners.wake_store(name);
-            }
-        }
-        Change::Any => wake_all(&owners),
-    };
-    let selector = format!("{}=etcd,{}", labels::COMPONENT, labels::DATASTORE);
-    watches::changes(context.client.clone(), kind.api_resource(), selector, || {}, changed).await;
 }

@@ -1,0 +1,170 @@
+//! What wakes reconciles: tenants, datastores, what they are made of, leadership, the cluster itself.
+//!
+//! Owns: every watch of the management cluster. Only tenants and datastores are cached, without their
+//! bookkeeping; all else is metadata, filtered by label, and forgotten at once.
+
+use std::sync::Arc;
+
+use futures::{StreamExt, TryStreamExt};
+use k8s_openapi::api::core::v1::Pod;
+use kube::{
+    Api, ResourceExt,
+    api::ApiResource,
+    runtime::{
+        Predicate, PredicateConfig, WatchStreamExt, predicates, reflector,
+        watcher::{self, Event, watcher},
+    },
+};
+use steward_api::metadata::labels;
+use steward_plan::Kind;
+use tokio::task::JoinSet;
+
+use crate::{
+    context::{Context, GuardedDataStore, GuardedTenant},
+    controllers::{control_plane, data_store},
+    lease::Leadership,
+    watches::{self, Change},
+};
+
+/// Keeps the cache of tenants and wakes those whose spec, annotations or deletion changed. Our own status
+/// writes wake nobody.
+pub(crate) async fn tenants(context: Arc<Context>, writer: reflector::store::Writer<GuardedTenant>) {
+    let api: Api<GuardedTenant> = Api::all(context.client.clone());
+    let gone = context.clone();
+    let stream = watcher(api, watcher::Config::default())
+        .default_backoff()
+        .modify(|tenant| tenant.managed_fields_mut().clear())
+        .reflect(writer)
+        .inspect_ok(move |event| {
+            if let Event::Delete(tenant) = event {
+                let key = (tenant.namespace().unwrap_or_default(), tenant.name_any());
+                control_plane::forget(&gone, &key, last_word(tenant).as_deref());
+                if let Ok(tenant) = &tenant.0 {
+                    for store in steward_plan::datastore_names(&gone.settings, tenant) {
+                        gone.wake_store(&store);
+                    }
+                }
+            }
+        })
+        .applied_objects();
+    let changes = predicates::generation.combine(predicates::annotations).combine(predicates::finalizers);
+    let mut stream = stream.predicate_filter(changes, PredicateConfig::default()).boxed();
+    loop {
+        match stream.try_next().await {
+            Ok(Some(tenant)) => context.wake((tenant.namespace().unwrap_or_default(), tenant.name_any())),
+            Ok(None) => return,
+            Err(error) => tracing::warn!(%error, "watching TenantControlPlanes; are the CRDs installed?"),
+        }
+    }
+}
+
+fn last_word(tenant: &GuardedTenant) -> Option<String> {
+    control_plane::word(tenant.0.as_ref().ok()?.status.as_ref()?)
+}
+
+pub(crate) async fn datastores(context: Arc<Context>, writer: reflector::store::Writer<GuardedDataStore>) {
+    let api: Api<GuardedDataStore> = Api::all(context.client.clone());
+    let gone = context.clone();
+    let stream = watcher(api, watcher::Config::default())
+        .default_backoff()
+        .modify(|store| store.managed_fields_mut().clear())
+        .reflect(writer)
+        .inspect_ok(move |event| {
+            if let Event::Delete(store) = event {
+                data_store::forget(&gone, &store.name_any());
+            }
+        })
+        .applied_objects();
+    let changes = predicates::generation.combine(predicates::annotations).combine(predicates::finalizers);
+    let mut stream = stream.predicate_filter(changes, PredicateConfig::default()).boxed();
+    loop {
+        match stream.try_next().await {
+            Ok(Some(store)) => context.wake_store(&store.name_any()),
+            Ok(None) => return,
+            Err(error) => tracing::warn!(%error, "watching DataStores; are the CRDs installed?"),
+        }
+    }
+}
+
+/// Looks at everything on becoming leader: standbys watch, but do nothing.
+pub(crate) async fn leadership(context: Arc<Context>) {
+    let mut leadership = context.leadership.clone();
+    loop {
+        let leads = *leadership.borrow_and_update() == Leadership::Leader;
+        context.metrics.leader.set(i64::from(leads));
+        if leads {
+            wake_all(&context);
+        }
+        if leadership.changed().await.is_err() {
+            return;
+        }
+    }
+}
+
+fn wake_all(context: &Context) {
+    for store in context.datastore_cache.state() {
+        context.wake_store(&store.name_any());
+    }
+    for tenant in context.tenant_cache.state() {
+        context.wake((tenant.namespace().unwrap_or_default(), tenant.name_any()));
+    }
+}
+
+/// Watches what tenants and datastores are made of, of every kind that is served, and looks at all tenants
+/// when the cluster offers something else than before.
+pub(crate) async fn platform(context: Arc<Context>) {
+    let mut platform = context.platform.clone();
+    let mut watched: Vec<Kind> = Vec::new();
+    let mut tasks = JoinSet::new();
+    loop {
+        let now = platform.borrow_and_update().clone();
+        for kind in steward_plan::managed_kinds(&now) {
+            if !watched.contains(&kind) {
+                watched.push(kind);
+                tasks.spawn(children(context.clone(), kind));
+            }
+        }
+        if platform.changed().await.is_err() {
+            return;
+        }
+        wake_all(&context);
+    }
+}
+
+async fn children(context: Arc<Context>, kind: Kind) {
+    labelled(context, kind.api_resource()).await;
+}
+
+/// Pods are not ours to write, but they say why a control plane does not start.
+pub(crate) async fn pods(context: Arc<Context>) {
+    labelled(context, ApiResource::erase::<Pod>(&())).await;
+}
+
+async fn labelled(context: Arc<Context>, resource: ApiResource) {
+    let owners = context.clone();
+    let changed = move |change: Change| match change {
+        Change::One(metadata) => {
+            let name = metadata.labels.as_ref().and_then(|all| all.get(labels::NAME)).cloned();
+            if let (Some(namespace), Some(name)) = (metadata.namespace, name) {
+                owners.wake((namespace, name));
+            }
+        }
+        Change::Any => wake_all(&owners),
+    };
+    watches::changes(context.client.clone(), resource, labels::NAME.to_owned(), || {}, changed).await;
+}
+
+/// Watches what managed datastores are made of.
+pub(crate) async fn members(context: Arc<Context>, kind: Kind) {
+    let owners = context.clone();
+    let changed = move |change: Change| match change {
+        Change::One(metadata) => {
+            if let Some(name) = metadata.labels.as_ref().and_then(|all| all.get(labels::DATASTORE)) {
+                owners.wake_store(name);
+            }
+        }
+        Change::Any => wake_all(&owners),
+    };
+    let selector = format!("{}=etcd,{}", labels::COMPONENT, labels::DATASTORE);
+    watches::changes(context.client.clone(), kind.api_resource(), selector, || {}, changed).await;
+}
