@@ -7,7 +7,7 @@ use std::{
     collections::HashMap,
     net::{IpAddr, SocketAddr},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use steward_api::conditions::Reason;
@@ -33,7 +33,6 @@ pub struct Reaches {
 struct Known {
     knock: Knock,
     answer: Reach,
-    at: Instant,
     busy: bool,
 }
 
@@ -57,20 +56,19 @@ impl Reaches {
         self.lock().remove(key);
     }
 
-    /// Knocks in the background, unless the same place has answered or was tried just now.
+    /// Knocks in the background, unless the same place has answered or is being tried.
     pub fn knock(&self, key: &Key, knock: &Knock) {
         {
             let mut known = self.lock();
             match known.get_mut(key) {
                 Some(before) if before.knock == *knock => {
-                    let fresh = before.answer == Reach::Answers || before.at.elapsed() < AGAIN;
-                    if before.busy || (fresh && before.answer != Reach::NotTried) {
+                    if before.busy || before.answer == Reach::Answers {
                         return;
                     }
                     before.busy = true;
                 }
                 _ => {
-                    let new = Known { knock: knock.clone(), answer: Reach::NotTried, at: Instant::now(), busy: true };
+                    let new = Known { knock: knock.clone(), answer: Reach::NotTried, busy: true };
                     known.insert(key.clone(), new);
                 }
             }
@@ -78,21 +76,29 @@ impl Reaches {
         tokio::spawn(self.clone().carry_out(key.clone(), knock.clone()));
     }
 
+    /// Knocks until it answers, or until nobody wants to know any more.
     async fn carry_out(self, key: Key, knock: Knock) {
-        let answer = tokio::time::timeout(PATIENCE, dial(&knock)).await.unwrap_or_else(|_| Reach::Fails {
-            reason: Reason::EndpointUnreachable,
-            message: format!("{}:{} did not answer within {PATIENCE:?}; check that the front door runs and lets us in", knock.host, knock.port),
-        });
-        let news = {
-            let mut known = self.lock();
-            let Some(entry) = known.get_mut(&key).filter(|entry| entry.knock == knock) else { return };
-            let news = entry.answer != answer;
-            *entry = Known { knock, answer, at: Instant::now(), busy: false };
-            news
-        };
-        if news {
-            // The receiver is gone only when the operator stops.
-            let _ = self.wake.send(key);
+        loop {
+            let answer = tokio::time::timeout(PATIENCE, dial(&knock)).await.unwrap_or_else(|_| Reach::Fails {
+                reason: Reason::EndpointUnreachable,
+                message: format!("{}:{} did not answer within {PATIENCE:?}; check that the front door runs and lets us in", knock.host, knock.port),
+            });
+            let answers = answer == Reach::Answers;
+            let news = {
+                let mut known = self.lock();
+                let Some(entry) = known.get_mut(&key).filter(|entry| entry.knock == knock) else { return };
+                let news = entry.answer != answer;
+                *entry = Known { knock: knock.clone(), answer, busy: !answers };
+                news
+            };
+            if news {
+                // The receiver is gone only when the operator stops.
+                let _ = self.wake.send(key.clone());
+            }
+            if answers {
+                return;
+            }
+            tokio::time::sleep(AGAIN).await;
         }
     }
 
