@@ -15,7 +15,9 @@ use std::{path::PathBuf, process::ExitCode, time::Duration};
 
 use clap::{Args, Parser, Subcommand};
 
-use crate::{Error, Lab, LabName, cloud, faults, init, lab};
+use crate::{
+    Error, Lab, LabName, cloud, faults, images::catalogue::Item, init, lab, progress::Progress,
+};
 
 /// Real Kubernetes on one machine: a management cluster, worker hosts, a client,
 /// a name server and a cloud, all in namespaces of their own.
@@ -83,10 +85,12 @@ enum Command {
 
 /// Make images known to every node.
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  steward-lab load target/images/steward-operator.tar")]
+#[command(after_help = "Examples:
+  steward-lab load target/images/steward-operator.tar
+  steward-lab load traefik kubernetes-1.35     images the lab can make itself")]
 struct Load {
-    /// Docker archives or OCI layouts, as tar files.
-    #[arg(required = true)]
+    /// Docker archives or OCI layouts, as tar files; or names of the lab's catalogue.
+    #[arg(required = true, value_name = "IMAGE.tar")]
     images: Vec<PathBuf>,
     #[command(flatten)]
     name: Name,
@@ -156,7 +160,17 @@ fn need_root() -> Result<(), Error> {
 impl Load {
     async fn run(self) -> Result<(), Error> {
         need_root()?;
-        Lab::find(&self.name.name)?.load(&self.images).await
+        let lab = Lab::find(&self.name.name)?;
+        let (mut files, mut items) = (Vec::new(), Vec::new());
+        for image in self.images {
+            let item = image.to_str().and_then(|name| name.parse::<Item>().ok());
+            match item.filter(|_| !image.exists()) {
+                Some(item) => items.push(item),
+                None => files.push(image),
+            }
+        }
+        lab.load(&files).await?;
+        lab.load_items(&items, &Progress::stderr()).await
     }
 }
 

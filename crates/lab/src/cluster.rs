@@ -8,6 +8,7 @@
 
 use std::{fs, net::SocketAddr, time::Duration};
 
+use http::{Uri, uri::InvalidUri};
 use k8s_openapi::api::{apps::v1::Deployment, core::v1::Node};
 use kube::{
     Api, Client, Config,
@@ -94,13 +95,16 @@ impl Cluster {
     pub async fn config(&self) -> Result<Config, Error> {
         let path = self.kubeconfig();
         let text = fs::read_to_string(&path).map_err(Error::files("read", &path))?;
-        config(&text, self.way).await
+        config(&text, |_| Ok(self.way)).await
     }
 }
 
 /// A client configuration for a kubeconfig whose server is reached by a port on
-/// loopback: the server is still checked against its own name.
-pub(crate) async fn config(kubeconfig: &str, local: SocketAddr) -> Result<Config, Error> {
+/// loopback that `way` opens: the server is still checked against its own name.
+pub(crate) async fn config(
+    kubeconfig: &str,
+    way: impl FnOnce(&Uri) -> Result<SocketAddr, Error>,
+) -> Result<Config, Error> {
     let unusable = |why: String| Error::Kubernetes {
         what: "use the kubeconfig".into(),
         why,
@@ -109,10 +113,10 @@ pub(crate) async fn config(kubeconfig: &str, local: SocketAddr) -> Result<Config
     let mut config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
         .await
         .map_err(|e| unusable(e.to_string()))?;
+    let local = way(&config.cluster_url)?;
     config.tls_server_name = config.cluster_url.host().map(str::to_owned);
-    config.cluster_url = format!("https://{local}")
-        .parse()
-        .map_err(|e: http::uri::InvalidUri| unusable(e.to_string()))?;
+    let url = format!("https://{local}").parse();
+    config.cluster_url = url.map_err(|e: InvalidUri| unusable(e.to_string()))?;
     Ok(config)
 }
 
@@ -162,7 +166,7 @@ impl Cluster {
         let client = self.client().await?;
         poll(API_READY, async || {
             let mut request = http::Request::new(Vec::new());
-            *request.uri_mut() = http::Uri::from_static("/readyz");
+            *request.uri_mut() = Uri::from_static("/readyz");
             client
                 .request_text(request)
                 .await

@@ -19,7 +19,11 @@ use self::owner::Owner;
 pub(crate) use self::owner::clean_up_after_owner;
 pub(crate) use self::record::Record;
 use crate::{
-    Cluster, Error, Host, HostId, LabName, Layout, cluster, node,
+    Cluster, Error, Host, HostId, LabName, Layout, cluster,
+    images::catalogue::Item,
+    node,
+    progress::Progress,
+    supplies,
     sweep::{self, sweep},
 };
 
@@ -149,6 +153,13 @@ impl Lab {
         futures::future::try_join_all(loads)
             .await
             .map(|_: Vec<()>| ())
+    }
+
+    /// Makes images of the catalogue known to every node: Traefik, another
+    /// release's control plane, and so on. What is not there yet is built.
+    pub async fn load_items(&self, items: &[Item], progress: &Progress) -> Result<(), Error> {
+        let images = supplies::archives(items.to_vec(), progress).await?;
+        self.load(&images).await
     }
 
     /// Where its files are.

@@ -45,6 +45,25 @@ pub(crate) fn release(version: &str) -> Result<Release, Error> {
     )))
 }
 
+/// The archives of these items, made if need be.
+pub(crate) async fn archives(items: Vec<Item>, progress: &Progress) -> Result<Vec<PathBuf>, Error> {
+    let (options, progress) = (options(None)?, progress.clone());
+    let work = move || {
+        let archive = |item: Item| Ok(catalogue::ensure(item, &options, &progress)?.path);
+        items.into_iter().map(archive).collect()
+    };
+    blocking(work).await
+}
+
+/// Runs what blocks where it may.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Error> + Send + 'static,
+) -> Result<T, Error> {
+    tokio::task::spawn_blocking(work)
+        .await
+        .map_err(|error| Error::Invalid(format!("gathering the parts was stopped: {error}")))?
+}
+
 impl Supplies {
     /// Finds or makes everything. Touches nothing but the parts' cache.
     pub(crate) async fn gather(
@@ -53,10 +72,7 @@ impl Supplies {
         progress: &Progress,
     ) -> Result<Self, Error> {
         let progress = progress.clone();
-        let work = move || Self::gather_now(release, &options, &progress);
-        tokio::task::spawn_blocking(work)
-            .await
-            .map_err(|error| Error::Invalid(format!("gathering the parts was stopped: {error}")))?
+        blocking(move || Self::gather_now(release, &options, &progress)).await
     }
 
     fn gather_now(release: Release, options: &Options, progress: &Progress) -> Result<Self, Error> {

@@ -69,6 +69,11 @@ async fn a_killed_test_leaves_nothing() {
         .spawn()
         .unwrap();
     let folder = poll(Duration::from_secs(180), async || {
+        assert_eq!(
+            victim.try_wait().unwrap(),
+            None,
+            "the victim ended by itself"
+        );
         let text = std::fs::read_to_string(note.path()).unwrap();
         if text.is_empty() { Err(()) } else { Ok(text) }
     })
