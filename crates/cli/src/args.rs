@@ -11,8 +11,9 @@ use crate::dns;
 
 /// See, reach and fix the tenants of a Steward management cluster.
 ///
-/// Also answers as `kubectl steward`. Exit codes: 0 fine, 1 problems found or the
-/// work failed, 2 could not look (bad arguments, no cluster, no rights).
+/// Also answers as `kubectl steward`, when it is on the PATH as `kubectl-steward`.
+/// Exit codes: 0 fine, 1 problems found or the work failed, 2 could not look (bad
+/// arguments, no cluster, no rights), 130 interrupted.
 #[derive(Debug, Parser)]
 #[command(
     name = "steward",
@@ -22,7 +23,7 @@ use crate::dns;
 )]
 pub struct Cli {
     /// The management cluster's kubeconfig [default: $KUBECONFIG, ~/.kube/config, or in the cluster].
-    #[arg(long, global = true, value_name = "FILE", env = "KUBECONFIG")]
+    #[arg(long, global = true, value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
     /// The kubeconfig's context.
     #[arg(long, global = true)]
@@ -38,20 +39,27 @@ pub struct Cli {
 /// One thing to do.
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// Install Steward, or upgrade it, from the chart inside this program.
+    ///
+    /// The result is the same as Helm's, and `helm upgrade` can take over later.
+    #[command(
+        after_help = "Examples:\n  steward install --set gateway.enabled=true\n  steward install --dry-run | less"
+    )]
+    Install(Install),
     /// Make a tenant and wait until it can be used.
     #[command(
-        after_help = "Example: steward create t1 --hostname t1.k8s.example.com --class steward"
+        after_help = "Examples:\n  steward create t1 --hostname t1.k8s.example.com --class steward\n  steward create t1 --hostname t1.k8s.example.com --dry-run > t1.yaml"
     )]
     Create(Create),
     /// Tenants at a glance.
-    #[command(after_help = "Example: steward get -A -o wide")]
+    #[command(after_help = "Examples:\n  steward get -A -o wide\n  steward get t1 -w")]
     Get(Get),
-    /// Everything a tenant consists of, with its health.
+    /// Everything a tenant consists of, on both sides, with its health.
     #[command(after_help = "Example: steward tree t1")]
-    Tree(Tenant),
+    Tree(Tree),
     /// Print a kubeconfig for a tenant: its administrator's, or a fresh one for a person.
     #[command(
-        after_help = "Example: steward kubeconfig t1 --user ada --group developers --expires 8h > ada.conf"
+        after_help = "Examples:\n  steward kubeconfig t1 --merge\n  steward kubeconfig t1 --user ada --group developers --expires 8h > ada.conf"
     )]
     Kubeconfig(Kubeconfig),
     /// Print a kubeadm join command with a new token, or user data that runs it.
@@ -59,12 +67,19 @@ pub enum Command {
     Join(Join),
     /// Print the DNS records to make, in the language of your server.
     #[command(
-        after_help = "Example: steward dns --domain example.com --ip 192.0.2.10 --format dnsmasq"
+        after_help = "Examples:\n  steward dns --domain example.com --ip 192.0.2.10 --format dnsmasq\n  steward dns t1 --check"
     )]
     Dns(Dns),
     /// Find out what is wrong and how to fix it.
-    #[command(after_help = "Example: steward doctor t1")]
+    #[command(after_help = "Examples:\n  steward doctor t1\n  steward doctor -A -o json")]
     Doctor(Doctor),
+    /// Send real traffic on every way there is, and time it.
+    ///
+    /// From here by hostname; from a pod through kubernetes.default.svc, with its token and
+    /// with a client certificate; exec and logs through konnectivity. Makes a namespace in
+    /// the tenant for it and removes it again.
+    #[command(after_help = "Example: steward connectivity t1")]
+    Connectivity(Connectivity),
     /// Say which checks speak of a symptom.
     #[command(
         after_help = "Example: steward explain 'x509: certificate signed by unknown authority'"
@@ -75,10 +90,13 @@ pub enum Command {
         symptom: Vec<String>,
     },
     /// Turn manifests of Kamaji, k0smotron and k0rdent into ours.
-    #[command(after_help = "Example: steward import kamaji.yaml > tenants.yaml")]
+    #[command(
+        after_help = "Examples:\n  steward import kamaji.yaml > tenants.yaml\n  steward import --from-cluster -o json"
+    )]
     Import(Import),
     /// Print the versions of this program and of the operator.
-    Version,
+    #[command(after_help = "Example: steward version")]
+    Version(Version),
     /// Print a completion script for a shell.
     #[command(after_help = "Example: steward completion bash > /etc/bash_completion.d/steward")]
     Completion {
@@ -87,13 +105,13 @@ pub enum Command {
     },
 }
 
-/// How to print a list.
+/// How to print.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Output {
-    /// A table for people.
+    /// For people.
     #[default]
     Table,
-    /// A table with more columns.
+    /// For people with a wide terminal.
     Wide,
     /// Stable, for programs.
     Json,
@@ -101,11 +119,50 @@ pub enum Output {
     Yaml,
 }
 
-/// A tenant by name.
+/// How to print manifests.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Manifest {
+    /// As people write it.
+    #[default]
+    Yaml,
+    /// As programs do.
+    Json,
+}
+
+/// `steward install`.
 #[derive(Debug, Args)]
-pub struct Tenant {
+pub struct Install {
+    /// A value of the chart, like gateway.enabled=true; may be repeated.
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub set: Vec<String>,
+    /// The same, read as text whatever it looks like.
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub set_string: Vec<String>,
+    /// A file with values; may be repeated.
+    #[arg(short = 'f', long, value_name = "FILE")]
+    pub values: Vec<PathBuf>,
+    /// Name of the release.
+    #[arg(long, default_value = "steward")]
+    pub release: String,
+    /// Print the manifests and change nothing.
+    #[arg(long)]
+    pub dry_run: bool,
+    /// How to print them.
+    #[arg(short, long, value_enum, default_value = "yaml")]
+    pub output: Manifest,
+    /// How many seconds to wait until it runs; 0 does not wait.
+    #[arg(long, default_value_t = 300)]
+    pub timeout: u64,
+}
+
+/// `steward tree`.
+#[derive(Debug, Args)]
+pub struct Tree {
     /// The tenant's name.
     pub name: String,
+    /// How to print.
+    #[arg(short, long, value_enum, default_value = "table")]
+    pub output: Output,
 }
 
 /// `steward create`.
@@ -119,8 +176,9 @@ pub struct Create {
     /// The ingress class whose controller is the front door.
     #[arg(long, default_value = "steward")]
     pub class: String,
-    /// What that controller is [default: told by the class's name].
-    #[arg(long)]
+    /// What that controller is: steward, traefik, haproxy, haproxy-ingress, nginx or generic
+    /// [default: told by the class's name].
+    #[arg(long, value_parser = ["steward", "traefik", "haproxy", "haproxy-ingress", "nginx", "generic"])]
     pub controller_type: Option<String>,
     /// The Kubernetes version.
     #[arg(long, default_value = "v1.36.3", value_name = "V")]
@@ -136,7 +194,7 @@ pub struct Create {
     pub dry_run: bool,
     /// How to print it.
     #[arg(short, long, value_enum, default_value = "yaml")]
-    pub output: Output,
+    pub output: Manifest,
     /// How many seconds to wait until it is available; 0 does not wait.
     #[arg(long, default_value_t = 300)]
     pub timeout: u64,
@@ -148,7 +206,7 @@ pub struct Get {
     /// One tenant only.
     pub name: Option<String>,
     /// Of every namespace.
-    #[arg(short = 'A', long)]
+    #[arg(short = 'A', long, conflicts_with = "name")]
     pub all_namespaces: bool,
     /// How to print.
     #[arg(short, long, value_enum, default_value = "table")]
@@ -217,8 +275,17 @@ pub struct Dns {
 #[derive(Debug, Args)]
 pub struct Import {
     /// Files with one or more documents; `-` is standard input.
-    #[arg(required = true)]
+    #[arg(
+        required_unless_present = "from_cluster",
+        conflicts_with = "from_cluster"
+    )]
     pub files: Vec<PathBuf>,
+    /// Read what is in the cluster instead: of the namespace, or of all without -n.
+    #[arg(long)]
+    pub from_cluster: bool,
+    /// How to print.
+    #[arg(short, long, value_enum, default_value = "yaml")]
+    pub output: Manifest,
 }
 
 /// `steward doctor`.
@@ -226,9 +293,49 @@ pub struct Import {
 pub struct Doctor {
     /// One tenant only.
     pub name: Option<String>,
+    /// Of every namespace.
+    #[arg(short = 'A', long, conflicts_with = "name")]
+    pub all_namespaces: bool,
     /// Also list what is fine.
     #[arg(long)]
     pub all: bool,
+    /// Do what is safe to do, after asking.
+    #[arg(long)]
+    pub fix: bool,
+    /// Do it without asking.
+    #[arg(long, requires = "fix")]
+    pub yes: bool,
+    /// How to print.
+    #[arg(short, long, value_enum, default_value = "table")]
+    pub output: Output,
+}
+
+/// `steward connectivity`.
+#[derive(Debug, Args)]
+pub struct Connectivity {
+    /// The tenant's name.
+    pub name: String,
+    /// The image of the pod; it must have sh and curl.
+    #[arg(
+        long,
+        default_value = "docker.io/curlimages/curl:8.16.0",
+        env = "STEWARD_CONNECTIVITY_IMAGE"
+    )]
+    pub image: String,
+    /// Put the pod on this node.
+    #[arg(long)]
+    pub node: Option<String>,
+    /// How many seconds to wait for the pod to run.
+    #[arg(long, default_value_t = 120)]
+    pub timeout: u64,
+    /// How to print.
+    #[arg(short, long, value_enum, default_value = "table")]
+    pub output: Output,
+}
+
+/// `steward version`.
+#[derive(Debug, Args)]
+pub struct Version {
     /// How to print.
     #[arg(short, long, value_enum, default_value = "table")]
     pub output: Output,

@@ -5,13 +5,17 @@
 use std::path::Path;
 
 use k8s_openapi::api::core::v1::Secret;
-use kube::api::{Api, ListParams};
+use kube::api::{Api, DynamicObject, ListParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::core::{ApiResource, GroupVersionKind};
 use kube::{Client, Config, ResourceExt};
 use steward_api::TenantControlPlane;
 
 use crate::args::Cli;
 use crate::problem::Problem;
+
+/// How long to wait for a connection: a person is waiting.
+const CONNECT: std::time::Duration = std::time::Duration::from_secs(5);
 
 /// The management cluster as one user sees it.
 pub struct Management {
@@ -24,13 +28,8 @@ pub struct Management {
 impl Management {
     /// Connects as kubectl would.
     pub async fn connect(cli: &Cli) -> Result<Self, Problem> {
-        let mut config = match &cli.kubeconfig {
-            Some(file) => from_file(file, cli.context.clone()).await?,
-            None => Config::infer()
-                .await
-                .map_err(|e| Problem::NoCluster(e.to_string()))?,
-        };
-        config.connect_timeout = Some(std::time::Duration::from_secs(5));
+        let mut config = configuration(cli).await?;
+        config.connect_timeout = Some(CONNECT);
         let namespace = cli
             .namespace
             .clone()
@@ -72,11 +71,9 @@ impl Management {
         let found = api.get_opt(secret).await;
         let found = found.map_err(|e| Problem::from_api(&format!("read Secret {secret}"), e))?;
         let value = found.and_then(|s| s.data.unwrap_or_default().remove(key));
-        let missing = || Problem::Tenant {
-            name: secret.to_owned(),
-            what: format!(
-                "Secret {secret} has no {key} yet; look at `steward get` for what is waited for"
-            ),
+        let missing = || Problem::Missing {
+            secret: secret.to_owned(),
+            key: key.to_owned(),
         };
         String::from_utf8(value.ok_or_else(missing)?.0).map_err(|_| missing())
     }
@@ -98,8 +95,45 @@ impl Management {
         let mut config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
             .await
             .map_err(|e| broken(e.to_string()))?;
-        config.connect_timeout = Some(std::time::Duration::from_secs(5));
+        config.connect_timeout = Some(CONNECT);
         Client::try_from(config).map_err(|e| broken(e.to_string()))
+    }
+
+    /// Objects of our namespace of a kind that may not be served.
+    pub fn dynamic(&self, group: &str, version: &str, kind: &str) -> Api<DynamicObject> {
+        let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
+        Api::namespaced_with(self.client.clone(), &self.namespace, &resource)
+    }
+
+    /// The same cluster, seen from the namespace of a tenant.
+    pub fn at(&self, tenant: &TenantControlPlane) -> Self {
+        Self {
+            client: self.client.clone(),
+            namespace: tenant.namespace().unwrap_or_else(|| self.namespace.clone()),
+        }
+    }
+}
+
+/// Whether an error says that nobody knows the kind.
+pub fn not_served(error: &kube::Error) -> bool {
+    matches!(error, kube::Error::Api(status) if status.code == 404)
+}
+
+/// As kubectl finds it: the file that was named, else `KUBECONFIG`, else the one in
+/// the home folder, else the account of the pod we are in.
+async fn configuration(cli: &Cli) -> Result<Config, Problem> {
+    if let Some(file) = &cli.kubeconfig {
+        return from_file(file, cli.context.clone()).await;
+    }
+    let options = KubeConfigOptions {
+        context: cli.context.clone(),
+        ..KubeConfigOptions::default()
+    };
+    match Config::from_kubeconfig(&options).await {
+        Ok(config) => Ok(config),
+        Err(error) if cli.context.is_some() => Err(Problem::NoCluster(error.to_string())),
+        // In a pod there is no kubeconfig; outside, that it is missing is the news.
+        Err(error) => Config::incluster().map_err(|_| Problem::NoCluster(error.to_string())),
     }
 }
 
@@ -116,7 +150,7 @@ async fn from_file(file: &Path, context: Option<String>) -> Result<Config, Probl
 }
 
 /// A slip of the finger: one contains the other, or at most two letters differ.
-fn looks_like(candidate: &str, asked: &str) -> bool {
+pub(crate) fn looks_like(candidate: &str, asked: &str) -> bool {
     candidate.contains(asked) || asked.contains(candidate) || distance(candidate, asked) <= 2
 }
 

@@ -9,75 +9,87 @@ use std::time::Duration;
 use jiff::Timestamp;
 use kube::ResourceExt;
 use steward_api::TenantControlPlane;
+use steward_api::metadata::annotations;
 use steward_doctor::{Condition, Evidence, Seen, Unseen};
 
 use crate::cluster::Management;
+use crate::problem::chain;
 
-mod inside;
+mod datastore;
+mod front_door;
+pub(crate) mod inside;
 mod management;
 mod outside;
+mod pods;
+
+pub(crate) use pods::trouble;
 
 /// How long one look may take. All together stay under ten seconds.
 const LOOK: Duration = Duration::from_secs(3);
 
 /// Looks at one tenant from everywhere.
 pub async fn gather(cluster: &Management, tenant: &TenantControlPlane) -> Evidence {
+    let cluster = &cluster.at(tenant);
     let name = tenant.name_any();
     let status = tenant.status.clone().unwrap_or_default();
     let names = tenant.public_names();
     let endpoint = status.control_plane_endpoint.clone();
-    let (host, port) = split(
-        endpoint.as_deref(),
-        names
-            .as_ref()
-            .map(steward_api::hostnames::PublicNames::port),
-    );
+    let known = names
+        .as_ref()
+        .map(steward_api::hostnames::PublicNames::port);
+    let (host, port) = split(endpoint.as_deref(), known);
     let hostname = names.map(|n| n.api);
     let target = hostname.clone().or(host);
-    let exposure = status.exposure.clone().unwrap_or_default();
-    let front_door_addresses = exposure
-        .addresses
-        .iter()
-        .filter_map(|a| a.parse().ok())
-        .collect();
+    let addresses = status.exposure.clone().unwrap_or_default().addresses;
 
-    let ca = cluster
-        .secret_text(&format!("{name}-ca"), "ca.crt")
-        .await
-        .ok();
+    let ca = authority(cluster, &name).await;
     let outside = outside::look(target.as_deref(), port, ca.as_deref());
     let near = management::look(cluster, tenant);
     let within = inside::look(cluster, &name);
     let (outside, near, within) = tokio::join!(outside, near, within);
+    let addons = &tenant.spec.addons;
 
     Evidence {
         tenant: format!("{}/{name}", cluster.namespace),
         now: Timestamp::now(),
+        paused: tenant.annotations().contains_key(annotations::PAUSED),
+        installed_version: status.kubernetes_resources.and_then(|r| r.version?.version),
         conditions: status.conditions.iter().map(condition).collect(),
         hostname,
         port,
         endpoint,
         rivals: near.rivals,
-        front_door_addresses,
+        operator: near.operator,
+        front_door_addresses: addresses.iter().filter_map(|a| a.parse().ok()).collect(),
         resolved: outside.resolved,
         tcp: outside.tcp,
         certificate: outside.certificate,
+        admitted: within.admitted,
         ready: within.ready,
         front_door: near.front_door,
         service_endpoints: near.service_endpoints,
-        unready_pods: near.unready_pods,
-        datastore: near.datastore,
-        reconciler_off: near.reconciler_off,
-        inside: within.inside,
-        tcp_proxy: tenant
-            .spec
-            .addons
-            .tcp_proxy
+        unready_pods: near
+            .pods
             .as_ref()
-            .map(|p| p.address.clone()),
-        konnectivity: tenant.spec.addons.konnectivity.is_some(),
+            .map(|p| p.unready.clone())
+            .map_err(Clone::clone),
+        missing_images: near.pods.map(|p| p.missing_images).unwrap_or_default(),
+        refused_pods: near.deployment.refused,
+        datastore: near.datastore,
+        datastore_credentials: near.datastore_credentials,
+        reconciler_off: near.deployment.reconciler_off,
+        inside: within.inside,
+        tcp_proxy: addons.tcp_proxy.as_ref().map(|p| p.address.clone()),
+        konnectivity: addons.konnectivity.is_some(),
         clock_skew: within.clock_skew,
     }
+}
+
+/// The tenant's CA, if it can be had in time.
+async fn authority(cluster: &Management, name: &str) -> Option<String> {
+    let secret = format!("{name}-ca");
+    let found = tokio::time::timeout(LOOK, cluster.secret_text(&secret, "ca.crt")).await;
+    found.ok()?.ok()
 }
 
 fn split(endpoint: Option<&str>, known: Option<i32>) -> (Option<String>, u16) {
@@ -114,6 +126,7 @@ async fn within_deadline<T>(what: &str, look: impl Future<Output = Seen<T>>) -> 
 fn unseen(error: &kube::Error) -> Unseen {
     match error {
         kube::Error::Api(status) if status.code == 403 => Unseen::NotLooked(status.message.clone()),
-        other => Unseen::Failed(other.to_string()),
+        kube::Error::Api(status) => Unseen::Failed(status.message.clone()),
+        other => Unseen::Failed(chain(other)),
     }
 }

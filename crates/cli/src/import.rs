@@ -6,6 +6,7 @@
 use serde_json::Value;
 
 mod consume;
+mod fit;
 mod k0rdent;
 mod k0smotron;
 mod kamaji;
@@ -55,18 +56,36 @@ pub fn import(document: &Value) -> Result<Imported, Error> {
     let (Some(api_version), Some(kind)) = (text("apiVersion"), text("kind")) else {
         return Err(Error::NotAManifest);
     };
-    let group = api_version.split('/').next().unwrap_or_default();
-    match (group, kind.as_str()) {
-        ("kamaji.clastix.io", "TenantControlPlane" | "DataStore") => Ok(kamaji::import(document)),
-        ("k0smotron.io", "Cluster")
-        | ("controlplane.cluster.x-k8s.io", "K0smotronControlPlane") => k0smotron::import(document),
-        ("k0rdent.mirantis.com", "ClusterDeployment") => k0rdent::import(document),
-        ("steward.butlerlabs.dev", _) => Ok(Imported {
-            manifests: vec![document.clone()],
-            notes: vec![format!(
-                "{kind} is ours already; it is passed through unchanged"
-            )],
-        }),
-        _ => Err(Error::Unknown { api_version, kind }),
+    if document
+        .pointer("/metadata/name")
+        .and_then(Value::as_str)
+        .is_none_or(str::is_empty)
+    {
+        return Err(Error::Missing {
+            kind,
+            name: "without a name".to_owned(),
+            field: "metadata.name",
+        });
     }
+    let group = api_version.split('/').next().unwrap_or_default();
+    let mut imported = match (group, kind.as_str()) {
+        ("kamaji.clastix.io", "TenantControlPlane" | "DataStore") => kamaji::import(document),
+        ("k0smotron.io", "Cluster")
+        | ("controlplane.cluster.x-k8s.io", "K0smotronControlPlane") => {
+            k0smotron::import(document)?
+        }
+        ("k0rdent.mirantis.com", "ClusterDeployment") => k0rdent::import(document)?,
+        ("steward.butlerlabs.dev", _) => {
+            let note = format!("{kind} is ours already; it is passed through unchanged");
+            return Ok(Imported {
+                manifests: vec![document.clone()],
+                notes: vec![note],
+            });
+        }
+        _ => return Err(Error::Unknown { api_version, kind }),
+    };
+    for manifest in &mut imported.manifests {
+        fit::fit(manifest, &mut imported.notes);
+    }
+    Ok(imported)
 }

@@ -3,11 +3,15 @@
 //!
 //! Owns everything a person with a kubeconfig can do from one binary.
 
+#[macro_use]
+pub mod output;
+
 pub mod args;
+pub mod chart;
 pub mod cluster;
 pub mod commands;
 pub mod dns;
 pub mod evidence;
 pub mod import;
-pub mod output;
 pub mod problem;
+pub mod reference;

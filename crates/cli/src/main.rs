@@ -2,8 +2,8 @@
 
 use std::process::ExitCode;
 
-use clap::Parser;
-use steward_cli::{args, commands, problem};
+use clap::{CommandFactory, FromArgMatches};
+use steward_cli::{args::Cli, commands};
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -11,7 +11,15 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 fn main() -> ExitCode {
     // The only error is that a provider is installed already: then there is one.
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
-    let cli = args::Cli::parse();
+    let called = std::env::args().next().unwrap_or_default();
+    // kubectl runs its plugins under their file's name; help should say what was typed.
+    let name = if called.ends_with("kubectl-steward") {
+        "kubectl steward"
+    } else {
+        "steward"
+    };
+    let matches = Cli::command().bin_name(name).get_matches();
+    let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     let runtime = match tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -22,16 +30,9 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    let interrupted = async {
-        let _ = tokio::signal::ctrl_c().await;
-        Err(problem::Problem::Interrupted)
-    };
-    let outcome = runtime.block_on(async {
-        tokio::select! {
-            outcome = commands::run(cli) => outcome,
-            outcome = interrupted => outcome,
-        }
-    });
+    let outcome = runtime.block_on(commands::run(cli));
+    // A lookup that hangs in the system's resolver must not hold the answer back.
+    runtime.shutdown_background();
     match outcome {
         Ok(code) => code,
         Err(problem) => {

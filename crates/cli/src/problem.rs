@@ -23,7 +23,7 @@ pub enum Problem {
     },
     /// The CRDs are not there.
     #[error(
-        "Steward is not installed in this cluster: the kind TenantControlPlane is not known. Install the chart (docs/install.md)"
+        "Steward is not installed in this cluster: the kind TenantControlPlane is not known. `steward install` installs it"
     )]
     NotInstalled,
     /// There is no such tenant.
@@ -43,6 +43,28 @@ pub enum Problem {
         name: String,
         /// What is missing, and what to do.
         what: String,
+    },
+    /// A Secret of a tenant is not there, or not complete.
+    #[error("Secret {secret} has no {key} yet; `steward get` says what the tenant is waiting for")]
+    Missing {
+        /// Which.
+        secret: String,
+        /// What should be in it.
+        key: String,
+    },
+    /// An installation that does not come up.
+    #[error(
+        "{what} is not ready after {seconds} s: {last}. `kubectl get pods,events -n {namespace}` shows why"
+    )]
+    NotUp {
+        /// What was waited for.
+        what: String,
+        /// Where.
+        namespace: String,
+        /// How long we waited.
+        seconds: u64,
+        /// What was seen last.
+        last: String,
     },
     /// An argument can't be used.
     #[error("{0}")]
@@ -90,7 +112,11 @@ impl Problem {
     /// 1 when the work failed, 2 when it could not be looked at.
     pub fn exit_code(&self) -> ExitCode {
         match self {
-            Self::Tenant { .. } | Self::Api { .. } | Self::Timeout { .. } => ExitCode::from(1),
+            Self::Tenant { .. }
+            | Self::Missing { .. }
+            | Self::Api { .. }
+            | Self::NotUp { .. }
+            | Self::Timeout { .. } => ExitCode::from(1),
             Self::Interrupted => ExitCode::from(130),
             _ => ExitCode::from(2),
         }
@@ -113,7 +139,7 @@ impl Problem {
                 why: status.message.clone(),
             },
             kube::Error::HyperError(_) | kube::Error::Service(_) => {
-                Self::Unreachable(error.to_string())
+                Self::Unreachable(chain(&error))
             }
             other => Self::Api {
                 what: what.to_owned(),
@@ -121,4 +147,18 @@ impl Problem {
             },
         }
     }
+}
+
+/// An error with its causes, each said once.
+pub fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(next) = cause {
+        let more = next.to_string();
+        if !text.contains(&more) {
+            text = format!("{text}: {more}");
+        }
+        cause = next.source();
+    }
+    text
 }

@@ -3,6 +3,7 @@
 //! Plain values. Whoever gathers them fills in what can be reached and says of
 //! the rest why not, so that checks can tell "broken" from "not looked at".
 
+use std::fmt;
 use std::net::IpAddr;
 
 use jiff::Timestamp;
@@ -19,6 +20,14 @@ pub enum Unseen {
     NotLooked(String),
 }
 
+impl fmt::Display for Unseen {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Failed(why) | Self::NotLooked(why) => f.write_str(why),
+        }
+    }
+}
+
 /// A condition of a Kubernetes object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Condition {
@@ -32,6 +41,15 @@ pub struct Condition {
     pub message: String,
 }
 
+/// Another tenant that claims the same hostname.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Rival {
+    /// `namespace/name`.
+    pub tenant: String,
+    /// Whether it was there first, and so has the name.
+    pub older: bool,
+}
+
 /// The certificate that was presented.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Certificate {
@@ -43,6 +61,21 @@ pub struct Certificate {
     pub not_after: Timestamp,
     /// Whether the tenant's own CA signed it.
     pub of_tenant_ca: bool,
+    /// Whether what is behind it answers as an API server does.
+    pub speaks_kubernetes: bool,
+}
+
+/// A Deployment or DaemonSet.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Workload {
+    /// `deployment/steward-gateway`.
+    pub object: String,
+    /// Where.
+    pub namespace: String,
+    /// Pods that should run.
+    pub desired: i32,
+    /// Pods that do.
+    pub ready: i32,
 }
 
 /// The front door's objects.
@@ -54,12 +87,29 @@ pub struct FrontDoor {
     pub object_exists: bool,
     /// The class it names, and whether that class is there.
     pub class: Option<(String, bool)>,
+    /// Whether the class is our own gateway's.
+    pub ours: bool,
+    /// Our own gateway, where it is the front door.
+    pub gateway: Option<Workload>,
     /// Whether the object asks for passthrough in the words its controller reads.
     pub passthrough: bool,
     /// Whether the controller took it, where it says so.
     pub accepted: Option<bool>,
-    /// Objects of other modes that should be gone.
+    /// Objects of other modes for the same name that should be gone, as `kind/name`.
     pub leftovers: Vec<String>,
+}
+
+/// The datastore of a tenant.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Datastore {
+    /// Its name.
+    pub name: String,
+    /// Its conditions.
+    pub conditions: Vec<Condition>,
+    /// Members of a managed one that are not ready, and why.
+    pub unready: Vec<String>,
+    /// Where a managed one runs.
+    pub namespace: String,
 }
 
 /// The `kubernetes` EndpointSlice inside the tenant.
@@ -80,6 +130,30 @@ pub struct Addon {
     pub desired: i32,
     /// Pods that do.
     pub ready: i32,
+    /// Nodes that have no ready pod of it.
+    pub missing_on: Vec<String>,
+}
+
+/// A node of the tenant.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Node {
+    /// Its name.
+    pub name: String,
+    /// Its kubelet's version.
+    pub version: String,
+    /// Whether it is ready.
+    pub ready: bool,
+    /// How many seconds its clock is ahead of the API server's, as far as its lease tells.
+    pub clock_ahead: Option<i64>,
+}
+
+/// Whether the API server reaches a node's kubelet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reached {
+    /// The node.
+    pub node: String,
+    /// What came back.
+    pub outcome: Result<(), String>,
 }
 
 /// What was seen inside the tenant.
@@ -87,10 +161,12 @@ pub struct Addon {
 pub struct Inside {
     /// The API server's version.
     pub version: String,
-    /// Nodes: name, kubelet version, ready.
-    pub nodes: Vec<(String, String, bool)>,
+    /// Its nodes.
+    pub nodes: Vec<Node>,
     /// The `kubernetes` EndpointSlice.
     pub slice: Option<Slice>,
+    /// EndpointSlices of the same Service that are somebody else's.
+    pub other_slices: Vec<String>,
     /// Objects that kubeadm needs and that are missing.
     pub missing_kubeadm: Vec<String>,
     /// The server in kube-proxy's configuration.
@@ -99,8 +175,12 @@ pub struct Inside {
     pub konnectivity: Addon,
     /// Node proxies.
     pub tcp_proxy: Addon,
+    /// kube-proxy.
+    pub kube_proxy: Addon,
     /// CoreDNS.
     pub coredns: Addon,
+    /// Kubelets that the API server was asked to reach.
+    pub kubelets: Vec<Reached>,
 }
 
 /// Everything that could be seen of one tenant.
@@ -110,16 +190,22 @@ pub struct Evidence {
     pub tenant: String,
     /// When it was looked at.
     pub now: Timestamp,
+    /// Whether the operator is told to leave it alone.
+    pub paused: bool,
+    /// The version that runs, where one does.
+    pub installed_version: Option<String>,
     /// The tenant's conditions.
     pub conditions: Vec<Condition>,
-    /// Its public hostname and port, where it has one.
+    /// Its public hostname, where it has one.
     pub hostname: Option<String>,
     /// The port clients dial.
     pub port: u16,
     /// What the endpoint in its status says.
     pub endpoint: Option<String>,
-    /// Which tenants claim the same hostname.
-    pub rivals: Vec<String>,
+    /// Who else claims the same hostname.
+    pub rivals: Vec<Rival>,
+    /// The operator.
+    pub operator: Seen<Workload>,
     /// Addresses of the front door.
     pub front_door_addresses: Vec<IpAddr>,
     /// What the hostname resolves to from here.
@@ -128,6 +214,8 @@ pub struct Evidence {
     pub tcp: Seen<()>,
     /// The certificate presented for the hostname.
     pub certificate: Seen<Certificate>,
+    /// Whether the administrator's credentials are accepted, where somebody answered.
+    pub admitted: Option<bool>,
     /// What /readyz answered.
     pub ready: Seen<()>,
     /// The front door's objects, where the tenant has one.
@@ -136,8 +224,14 @@ pub struct Evidence {
     pub service_endpoints: Seen<usize>,
     /// Pods that are not ready and why.
     pub unready_pods: Seen<Vec<String>>,
-    /// The datastore's name and conditions.
-    pub datastore: Seen<(String, Vec<Condition>)>,
+    /// Images that can't be pulled, and why.
+    pub missing_images: Vec<String>,
+    /// Why the Deployment can't make pods, if it can't.
+    pub refused_pods: Option<String>,
+    /// The datastore.
+    pub datastore: Seen<Datastore>,
+    /// The tenant's credentials for the datastore.
+    pub datastore_credentials: Seen<()>,
     /// Whether the API server leaves the kubernetes endpoints to us.
     pub reconciler_off: Seen<bool>,
     /// What is inside.
@@ -148,4 +242,16 @@ pub struct Evidence {
     pub konnectivity: bool,
     /// How many seconds this machine's clock is ahead of the API server's.
     pub clock_skew: Seen<i64>,
+}
+
+impl Evidence {
+    /// The tenant's namespace.
+    pub fn namespace(&self) -> &str {
+        self.tenant.split('/').next().unwrap_or_default()
+    }
+
+    /// The tenant's name.
+    pub fn name(&self) -> &str {
+        self.tenant.split('/').nth(1).unwrap_or_default()
+    }
 }

@@ -8,7 +8,10 @@ const WORDS: &[(&str, &[&str])] = &[
         "timeout",
         &["tcp-connect", "kubernetes-endpointslice", "tcp-proxy"],
     ),
-    ("refused", &["tcp-connect", "service-endpoints"]),
+    (
+        "refused",
+        &["tcp-connect", "front-door-runs", "service-endpoints"],
+    ),
     (
         "x509",
         &["tls-passthrough", "tls-names", "tls-expiry", "clock"],
@@ -19,8 +22,8 @@ const WORDS: &[(&str, &[&str])] = &[
     ),
     ("no such host", &["dns-resolves", "dns-address"]),
     ("dns", &["dns-resolves", "dns-address", "coredns"]),
-    ("exec", &["konnectivity"]),
-    ("logs", &["konnectivity"]),
+    ("exec", &["kubelets-reached", "konnectivity"]),
+    ("logs", &["kubelets-reached", "konnectivity"]),
     ("webhook", &["konnectivity"]),
     ("join", &["kubeadm-objects", "dns-resolves", "tcp-connect"]),
     (
@@ -35,7 +38,25 @@ const WORDS: &[(&str, &[&str])] = &[
         "10.96.0.1",
         &["kubernetes-endpointslice", "tcp-proxy", "kube-proxy-server"],
     ),
-    ("unauthorized", &["tls-passthrough", "clock"]),
+    (
+        "unauthorized",
+        &["admin-credentials", "tls-passthrough", "clock"],
+    ),
+    ("no agent available", &["kubelets-reached", "konnectivity"]),
+    ("imagepull", &["images"]),
+    ("quota", &["quota", "datastore"]),
+    ("pending", &["quota", "images", "pods"]),
+    ("not yet valid", &["clock", "node-clocks"]),
+    ("expired", &["tls-expiry", "clock", "node-clocks"]),
+    (
+        "handshake",
+        &["tls-answers", "tls-passthrough", "front-door-runs"],
+    ),
+    (
+        "unrecognized name",
+        &["tls-answers", "front-door-object", "front-door-class"],
+    ),
+    ("etcd", &["datastore", "datastore-credentials"]),
     ("not ready", &["pods", "nodes", "datastore"]),
     (
         "ingress",

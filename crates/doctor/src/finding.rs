@@ -15,7 +15,7 @@ pub enum Severity {
 }
 
 /// Where in the path from outside to inside a check looks. The order is the
-/// order of the report: the first problem is usually the cause of the rest.
+/// order of the report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Group {
@@ -47,6 +47,42 @@ impl Group {
     }
 }
 
+/// Which cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// The management cluster.
+    Management,
+    /// The tenant's own.
+    Tenant,
+}
+
+/// What to do with an object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Act {
+    /// Remove it: the operator makes it anew.
+    Delete,
+    /// Set an annotation on it.
+    Annotate(&'static str, String),
+}
+
+/// Something that is safe to do: it loses nothing, and the operator makes good what it
+/// removes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Remedy {
+    /// Where.
+    pub side: Side,
+    /// Of which group and version.
+    pub api_version: &'static str,
+    /// Of which kind.
+    pub kind: &'static str,
+    /// In which namespace.
+    pub namespace: String,
+    /// Which object.
+    pub name: String,
+    /// What to do.
+    pub act: Act,
+}
+
 /// The result of one check.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -67,4 +103,10 @@ pub struct Finding {
     /// A command to paste; only where something is wrong.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fix: Option<String>,
+    /// Other problems found that explain this one.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub follows_from: Vec<&'static str>,
+    /// What `doctor --fix` may do about it.
+    #[serde(skip)]
+    pub remedy: Option<Remedy>,
 }

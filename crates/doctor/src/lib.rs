@@ -11,7 +11,8 @@ mod finding;
 
 pub use checks::{Check, all, run};
 pub use evidence::{
-    Addon, Certificate, Condition, Evidence, FrontDoor, Inside, Seen, Slice, Unseen,
+    Addon, Certificate, Condition, Datastore, Evidence, FrontDoor, Inside, Node, Reached, Rival,
+    Seen, Slice, Unseen, Workload,
 };
 pub use explain::explain;
-pub use finding::{Finding, Group, Severity};
+pub use finding::{Act, Finding, Group, Remedy, Severity, Side};

@@ -7,39 +7,53 @@ use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 
 use super::rows::Row;
-use crate::args::{Cli, Create, Output};
+use crate::args::{Cli, Create, Manifest};
 use crate::cluster::Management;
-use crate::output::Health;
+use crate::output::{self, Health};
 use crate::problem::Problem;
 
 /// Writes it, shows it, applies it, waits.
 pub async fn run(cli: &Cli, args: &Create) -> Result<ExitCode, Problem> {
     if args.dry_run {
         let namespace = cli.namespace.as_deref();
-        anstream::print!("{}", text(&manifest(args, namespace), args.output)?);
+        out!(
+            "{}",
+            output::manifest(&manifest(args, namespace), args.output)?
+        );
         return Ok(ExitCode::SUCCESS);
     }
     let management = Management::connect(cli).await?;
+    let existing = management.tenants().get_opt(&args.name).await;
+    let existing =
+        existing.map_err(|e| Problem::from_api(&format!("read tenant {}", args.name), e))?;
+    if existing.is_some() {
+        return Err(Problem::Tenant {
+            name: args.name.clone(),
+            what: format!(
+                "it is there already in namespace {}; `kubectl edit tcp` changes it",
+                management.namespace
+            ),
+        });
+    }
     let manifest = manifest(args, Some(&management.namespace));
+    out!(
+        "{}",
+        output::dim(&output::manifest(&manifest, Manifest::Yaml)?)
+    );
     let params = PatchParams::apply("steward-cli");
     let applied = management
         .tenants()
         .patch(&args.name, &params, &Patch::Apply(&manifest))
         .await;
     applied.map_err(|e| Problem::from_api(&format!("create tenant {}", args.name), e))?;
-    anstream::println!("tenant {}/{} created", management.namespace, args.name);
+    outln!(
+        "{} tenant {}/{} created",
+        Health::Good.painted(),
+        management.namespace,
+        args.name
+    );
     wait(&management, &args.name, args.timeout).await?;
     Ok(ExitCode::SUCCESS)
-}
-
-fn text(manifest: &Value, output: Output) -> Result<String, Problem> {
-    let printed = match output {
-        Output::Json => serde_json::to_string_pretty(manifest)
-            .map(|t| t + "\n")
-            .map_err(|e| e.to_string()),
-        _ => serde_saphyr::to_string(manifest).map_err(|e| e.to_string()),
-    };
-    printed.map_err(Problem::Argument)
 }
 
 /// With a hostname: behind the shared address, pods included. Without: an address of its own.
@@ -54,7 +68,7 @@ fn manifest(args: &Create, namespace: Option<&str>) -> Value {
     });
     if let Some(hostname) = &args.hostname {
         let by_name = match args.class.as_str() {
-            known @ ("steward" | "traefik" | "haproxy" | "nginx") => known,
+            known @ ("steward" | "traefik" | "haproxy" | "haproxy-ingress" | "nginx") => known,
             _ => "generic",
         };
         spec["controlPlane"]["service"]["serviceType"] = json!("ClusterIP");
@@ -78,20 +92,40 @@ fn manifest(args: &Create, namespace: Option<&str>) -> Value {
     })
 }
 
+/// Tells each condition once, when it comes to hold, and what is waited for meanwhile.
 async fn wait(management: &Management, name: &str, seconds: u64) -> Result<(), Problem> {
     if seconds == 0 {
         return Ok(());
     }
-    let deadline = tokio::time::Instant::now() + Duration::from_secs(seconds);
+    let began = tokio::time::Instant::now();
+    let deadline = began + Duration::from_secs(seconds);
+    let mut held: Vec<String> = Vec::new();
     let mut told = String::new();
     loop {
-        let row = Row::new(&management.tenant(name).await?, jiff::Timestamp::now());
+        let tenant = management.tenant(name).await?;
+        let row = Row::new(&tenant, jiff::Timestamp::now());
+        for condition in tenant.status.iter().flat_map(|s| &s.conditions) {
+            let step = !["Available", "Progressing"].contains(&condition.type_.as_str());
+            if step && condition.status == "True" && !held.contains(&condition.type_) {
+                held.push(condition.type_.clone());
+                outln!(
+                    "{} {:<21} {}",
+                    Health::Good.painted(),
+                    condition.type_,
+                    condition.message
+                );
+            }
+        }
         if row.available {
-            let style = Health::Good.style();
-            let endpoint = row.endpoint.unwrap_or_default();
-            anstream::println!(
-                "{style}{}{style:#} available at https://{endpoint}",
-                Health::Good.sign()
+            let took = began.elapsed().as_secs();
+            outln!(
+                "{} available at https://{} after {took} s",
+                Health::Good.painted(),
+                row.endpoint.unwrap_or_default()
+            );
+            outln!(
+                "\nNext: steward kubeconfig {name} -n {0} --merge, steward join {name} -n {0}",
+                management.namespace
             );
             return Ok(());
         }
@@ -99,7 +133,7 @@ async fn wait(management: &Management, name: &str, seconds: u64) -> Result<(), P
             .waiting_for
             .unwrap_or_else(|| "waiting for the operator".to_owned());
         if now != told {
-            anstream::println!("  {now}");
+            outln!("  {}", output::dim(&now));
             told = now;
         }
         if tokio::time::Instant::now() > deadline {

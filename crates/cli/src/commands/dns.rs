@@ -24,7 +24,7 @@ pub async fn run(cli: &Cli, args: &Dns) -> Result<ExitCode, Problem> {
     if args.check {
         return check(&wanted).await;
     }
-    anstream::print!("{}", render(&wanted, args.format));
+    out!("{}", render(&wanted, args.format));
     Ok(ExitCode::SUCCESS)
 }
 
@@ -92,7 +92,7 @@ async fn check(wanted: &Wanted) -> Result<ExitCode, Problem> {
         };
         failed |= health == Health::Bad;
         let style = health.style();
-        anstream::println!("{style}{}{style:#} {name}: {text}", health.sign());
+        outln!("{style}{}{style:#} {name}: {text}", health.sign());
     }
     Ok(ExitCode::from(u8::from(failed)))
 }

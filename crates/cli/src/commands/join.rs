@@ -41,7 +41,7 @@ pub async fn run(management: &Management, args: &Join) -> Result<ExitCode, Probl
         "kubeadm join {endpoint} --token {} --discovery-token-ca-cert-hash {hash}",
         token.expose()
     );
-    anstream::print!("{}", render(args, &command));
+    out!("{}", render(args, &command));
     Ok(ExitCode::SUCCESS)
 }
 

@@ -30,7 +30,7 @@ pub async fn run(management: &Management, args: &args::Kubeconfig) -> Result<Exi
     if args.merge {
         merge(&args.name, &text)?;
     } else {
-        anstream::print!("{text}");
+        out!("{text}");
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use kube::ResourceExt;
 use serde::Serialize;
 use steward_api::TenantControlPlane;
+use steward_api::tenant_control_plane::{SecretRefStatus, TenantControlPlaneStatus};
 
 /// What `steward get` shows. The JSON form is stable: fields are added, never renamed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -25,8 +26,14 @@ pub struct Row {
     pub endpoint: Option<String>,
     /// LoadBalancer, Ingress, …
     pub mode: Option<String>,
-    /// Ready and wanted pods.
-    pub ready: String,
+    /// Pods of the control plane that are ready.
+    pub ready_replicas: i32,
+    /// Pods of the control plane that should be.
+    pub replicas: i32,
+    /// Nodes; not known where the tenant was not asked.
+    pub workers: Option<u64>,
+    /// Days until the first of its certificates ends; negative when one has.
+    pub certificate_days_left: Option<i64>,
     /// DataStore.
     pub datastore: Option<String>,
     /// Why it is not available: the first condition that does not hold.
@@ -38,22 +45,19 @@ pub struct Row {
 impl Row {
     /// Reads it off a tenant.
     pub fn new(tenant: &TenantControlPlane, now: Timestamp) -> Self {
-        let status = tenant.status.clone().unwrap_or_default();
-        let resources = status.kubernetes_resources.unwrap_or_default();
-        let version = resources.version.unwrap_or_default();
-        let deployment = resources.deployment.unwrap_or_default();
-        let wanted = tenant.spec.control_plane.deployment.replicas;
+        let empty = TenantControlPlaneStatus::default();
+        let status = tenant.status.as_ref().unwrap_or(&empty);
+        let resources = status.kubernetes_resources.as_ref();
+        let version = resources
+            .and_then(|r| r.version.clone())
+            .unwrap_or_default();
+        let deployment = resources.and_then(|r| r.deployment.as_ref());
         let holds = |kind: &str| {
             status
                 .conditions
                 .iter()
                 .any(|c| c.type_ == kind && c.status == "True")
         };
-        let waiting = status
-            .conditions
-            .iter()
-            .filter(|c| !["Available", "Progressing"].contains(&c.type_.as_str()))
-            .find(|c| c.status != "True");
         let born = tenant
             .metadata
             .creation_timestamp
@@ -66,14 +70,23 @@ impl Row {
             installed_version: version.version,
             state: version.status.as_str().to_owned(),
             available: holds("Available"),
-            endpoint: status.control_plane_endpoint,
+            endpoint: status.control_plane_endpoint.clone(),
             mode: status
                 .exposure
+                .as_ref()
                 .and_then(|e| e.mode)
                 .map(|m| format!("{m:?}")),
-            ready: format!("{}/{wanted}", deployment.ready_replicas.unwrap_or_default()),
-            datastore: status.storage.and_then(|s| s.data_store_name),
-            waiting_for: waiting.map(|c| format!("{}: {}", c.type_, c.message)),
+            ready_replicas: deployment
+                .and_then(|d| d.ready_replicas)
+                .unwrap_or_default(),
+            replicas: tenant.spec.control_plane.deployment.replicas,
+            workers: None,
+            certificate_days_left: days_left(status, now),
+            datastore: status
+                .storage
+                .as_ref()
+                .and_then(|s| s.data_store_name.clone()),
+            waiting_for: waiting_for(status),
             age_seconds: now.as_second() - born.as_second(),
         }
     }
@@ -86,16 +99,20 @@ impl Row {
             self.name.clone(),
             self.version.clone(),
             self.state.clone(),
-            self.ready.clone(),
-            or_dash(&self.endpoint),
+            format!("{}/{}", self.ready_replicas, self.replicas),
+            or_dash(&self.workers.map(|w| w.to_string())),
+            or_dash(&self.certificate_days_left.map(|d| format!("{d}d"))),
             age(self.age_seconds),
         ];
         if wide {
             cells.extend([
                 or_dash(&self.mode),
                 or_dash(&self.datastore),
-                or_dash(&self.waiting_for),
+                or_dash(&self.endpoint),
             ]);
+            cells.push(or_dash(&self.waiting_for));
+        } else {
+            cells.push(or_dash(&self.endpoint));
         }
         cells
     }
@@ -108,14 +125,52 @@ impl Row {
             "VERSION",
             "STATE",
             "READY",
-            "ENDPOINT",
+            "WORKERS",
+            "CERTS",
             "AGE",
         ];
         if wide {
-            head.extend(["MODE", "DATASTORE", "WAITING FOR"]);
+            head.extend(["MODE", "DATASTORE"]);
+        }
+        head.push("ENDPOINT");
+        if wide {
+            head.push("WAITING FOR");
         }
         head
     }
+}
+
+fn waiting_for(status: &TenantControlPlaneStatus) -> Option<String> {
+    let steps = status
+        .conditions
+        .iter()
+        .filter(|c| !["Available", "Progressing"].contains(&c.type_.as_str()));
+    let first = steps
+        .filter(|c| c.status != "True")
+        .find(|c| !c.message.is_empty())?;
+    Some(format!("{}: {}", first.type_, first.message))
+}
+
+fn days_left(status: &TenantControlPlaneStatus, now: Timestamp) -> Option<i64> {
+    let certificates = status.certificates.clone().unwrap_or_default();
+    let kubeconfigs = status.kubeconfig.clone().unwrap_or_default();
+    let all: [Option<SecretRefStatus>; 8] = [
+        certificates.ca,
+        certificates.api_server,
+        certificates.api_server_kubelet_client,
+        certificates.front_proxy_ca,
+        certificates.front_proxy_client,
+        kubeconfigs.admin,
+        kubeconfigs.controller_manager,
+        kubeconfigs.scheduler,
+    ];
+    let first = all
+        .into_iter()
+        .flatten()
+        .filter_map(|s| s.expires)
+        .map(|t| t.0)
+        .min()?;
+    Some((first.as_second() - now.as_second()).div_euclid(86_400))
 }
 
 /// As kubectl writes ages: 45s, 12m, 3h, 9d.

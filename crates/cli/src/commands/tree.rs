@@ -1,117 +1,115 @@
-//! `steward tree`: what a tenant consists of in the management cluster, with its
-//! health.
+//! `steward tree`: what a tenant consists of, on both sides, with its health.
+//!
+//! Owns the drawing; the two sides are looked at next door.
 
 use std::process::ExitCode;
 
-use k8s_openapi::api::apps::v1::Deployment;
-use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret, Service};
-use k8s_openapi::api::networking::v1::Ingress;
-use kube::api::{Api, ListParams, PartialObjectMeta};
-use kube::{Resource, ResourceExt};
+use serde::Serialize;
 
+use crate::args::{Output, Tree};
 use crate::cluster::Management;
-use crate::output::Health;
+use crate::output::{Health, bold, cut, dim, machine, width};
 use crate::problem::Problem;
 
-/// Prints the tree.
-pub async fn run(management: &Management, name: &str) -> Result<ExitCode, Problem> {
-    let tenant = management.tenant(name).await?;
-    let conditions = tenant.status.map(|s| s.conditions).unwrap_or_default();
-    anstream::println!("TenantControlPlane {}/{name}", management.namespace);
-    for condition in &conditions {
-        let good = condition.status == "True" || condition.type_ == "Progressing";
-        let health = if good { Health::Good } else { Health::Bad };
-        let style = health.style();
-        anstream::println!(
-            "├─ {style}{}{style:#} {}: {}",
-            health.sign(),
-            condition.type_,
-            condition.message
-        );
+mod inside;
+mod management;
+
+/// One thing and what belongs to it.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Branch {
+    /// Its kind, or what it is.
+    pub kind: String,
+    /// Its name.
+    pub name: String,
+    /// How it is.
+    pub health: Health,
+    /// What there is to say.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub detail: String,
+    /// What belongs to it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub children: Vec<Branch>,
+}
+
+impl Branch {
+    /// Something that is well.
+    pub fn new(kind: &str, name: impl Into<String>) -> Self {
+        Self {
+            kind: kind.to_owned(),
+            name: name.into(),
+            health: Health::Good,
+            detail: String::new(),
+            children: Vec::new(),
+        }
     }
-    let deployments: Api<Deployment> =
-        Api::namespaced(management.client.clone(), &management.namespace);
-    if let Ok(Some(found)) = deployments.get_opt(name).await {
-        let status = found.status.unwrap_or_default();
-        let (ready, wanted) = (
-            status.ready_replicas.unwrap_or(0),
-            status.replicas.unwrap_or(0),
-        );
-        line(
-            "├─",
-            if ready >= wanted && wanted > 0 {
-                Health::Good
-            } else {
-                Health::Warn
-            },
-            &format!("Deployment {name} {ready}/{wanted} ready"),
-        );
-        pods(management, name).await;
+
+    /// How it is, and what there is to say.
+    #[must_use]
+    pub fn is(mut self, health: Health, detail: impl Into<String>) -> Self {
+        self.health = health;
+        self.detail = detail.into();
+        self
     }
-    names::<Service>(management, name, "Service").await;
-    names::<Ingress>(management, name, "Ingress").await;
-    names::<ConfigMap>(management, name, "ConfigMap").await;
-    names::<Secret>(management, name, "Secret").await;
-    Ok(ExitCode::SUCCESS)
+
+    /// What belongs to it. A parent is as bad as the worst of its children.
+    #[must_use]
+    pub fn with(mut self, children: Vec<Self>) -> Self {
+        let worst = children.iter().map(|c| c.health).max();
+        self.health = self.health.max(worst.unwrap_or(Health::Good));
+        self.children = children;
+        self
+    }
 }
 
-fn line(branch: &str, health: Health, text: &str) {
-    let style = health.style();
-    anstream::println!("{branch} {style}{}{style:#} {text}", health.sign());
-}
-
-fn of_tenant(name: &str) -> ListParams {
-    ListParams::default().labels(&format!("steward.butlerlabs.dev/name={name}"))
-}
-
-async fn pods(management: &Management, name: &str) {
-    let api: Api<Pod> = Api::namespaced(management.client.clone(), &management.namespace);
-    let Ok(found) = api.list(&of_tenant(name)).await else {
-        return;
-    };
-    for pod in found {
-        let status = pod.status.clone().unwrap_or_default();
-        let containers = status.container_statuses.unwrap_or_default();
-        let waiting: Vec<String> = containers
-            .iter()
-            .filter(|c| !c.ready)
-            .map(|c| {
-                let why = c
-                    .state
-                    .as_ref()
-                    .and_then(|s| s.waiting.as_ref())
-                    .and_then(|w| w.reason.clone());
-                format!(
-                    "{} ({})",
-                    c.name,
-                    why.unwrap_or_else(|| "not ready".to_owned())
-                )
-            })
-            .collect();
-        let health = if waiting.is_empty() && !containers.is_empty() {
-            Health::Good
+/// Prints the tree. Ends with 1 when something in it is broken.
+pub async fn run(cluster: &Management, args: &Tree) -> Result<ExitCode, Problem> {
+    let tenant = cluster.tenant(&args.name).await?;
+    let (near, within) = tokio::join!(
+        management::look(cluster, &tenant),
+        inside::look(cluster, &args.name)
+    );
+    let name = format!("{}/{}", cluster.namespace, args.name);
+    let root = Branch::new("TenantControlPlane", name).with(vec![near, within]);
+    if let Some(text) = machine(&root, args.output)? {
+        out!("{text}");
+    } else {
+        let room = if args.output == Output::Wide {
+            usize::MAX
         } else {
-            Health::Warn
+            width()
         };
-        line(
-            "│  ├─",
-            health,
-            &format!("Pod {} {}", pod.name_any(), waiting.join(", ")),
+        outln!(
+            "{} {}",
+            root.health.painted(),
+            bold(&format!("{} {}", root.kind, root.name))
         );
+        draw(&root.children, "", room);
     }
+    Ok(ExitCode::from(u8::from(root.health == Health::Bad)))
 }
 
-async fn names<K>(management: &Management, name: &str, kind: &str)
-where
-    K: Resource<DynamicType = (), Scope = kube::core::NamespaceResourceScope>,
-    K: Clone + std::fmt::Debug + serde::de::DeserializeOwned,
-{
-    let api: Api<PartialObjectMeta<K>> =
-        Api::namespaced(management.client.clone(), &management.namespace);
-    let Ok(found) = api.list_metadata(&of_tenant(name)).await else {
-        return;
-    };
-    for object in found {
-        line("├─", Health::Good, &format!("{kind} {}", object.name_any()));
+fn draw(branches: &[Branch], before: &str, room: usize) {
+    for (index, branch) in branches.iter().enumerate() {
+        let last = index + 1 == branches.len();
+        let (arm, below) = if last {
+            ("└─ ", "   ")
+        } else {
+            ("├─ ", "│  ")
+        };
+        let head = format!("{} {}", branch.kind, branch.name);
+        let taken = before.chars().count() + 5 + head.trim_end().chars().count();
+        let detail = cut(&branch.detail, room.saturating_sub(taken + 2));
+        let detail = if detail.is_empty() {
+            detail
+        } else {
+            format!("  {}", dim(&detail))
+        };
+        outln!(
+            "{before}{arm}{} {}{detail}",
+            branch.health.painted(),
+            head.trim_end()
+        );
+        draw(&branch.children, &format!("{before}{below}"), room);
     }
 }

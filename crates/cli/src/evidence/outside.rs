@@ -8,9 +8,13 @@ use rustls::SignatureScheme;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use steward_doctor::{Certificate, Seen, Unseen};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
 use super::within_deadline;
+
+/// How long who answers may take to say who it is; within the deadline of the handshake.
+const QUESTION: std::time::Duration = std::time::Duration::from_secs(1);
 
 /// What was seen from outside.
 pub(super) struct Outside {
@@ -61,7 +65,9 @@ pub(super) async fn look(host: Option<&str>, port: u16, ca: Option<&str>) -> Out
 async fn resolve(host: &str, port: u16) -> Seen<Vec<IpAddr>> {
     let found = tokio::net::lookup_host((host, port)).await;
     let found = found.map_err(|e| Unseen::Failed(format!("{host} does not resolve: {e}")))?;
-    Ok(found.map(|a| a.ip()).collect())
+    let mut addresses: Vec<IpAddr> = found.map(|a| a.ip()).collect();
+    addresses.dedup();
+    Ok(addresses)
 }
 
 async fn connect(target: SocketAddr) -> Seen<TcpStream> {
@@ -70,7 +76,8 @@ async fn connect(target: SocketAddr) -> Seen<TcpStream> {
         .map_err(|e| Unseen::Failed(format!("{target}: {e}")))
 }
 
-/// Shakes hands only to see the certificate; not a byte is sent over it.
+/// Shakes hands to see the certificate, and asks one harmless question, without any
+/// credentials, to see who is behind it.
 async fn handshake(stream: TcpStream, host: &str, ca: Option<&str>) -> Seen<Certificate> {
     let failed = |why: String| Unseen::Failed(format!("TLS: {why}"));
     let name = ServerName::try_from(host.to_owned()).map_err(|e| failed(e.to_string()))?;
@@ -83,10 +90,33 @@ async fn handshake(stream: TcpStream, host: &str, ca: Option<&str>) -> Seen<Cert
     let outcome = connector.connect(name, stream).await;
     let der = seen.certificate.lock().ok().and_then(|mut c| c.take());
     match (der, outcome) {
-        (Some(der), _) => describe(&der, ca),
+        (Some(der), outcome) => {
+            let mut certificate = describe(&der, ca)?;
+            if let Ok(stream) = outcome {
+                certificate.speaks_kubernetes = speaks_kubernetes(stream, host).await;
+            }
+            Ok(certificate)
+        }
         (None, Err(error)) => Err(failed(error.to_string())),
         (None, Ok(_)) => Err(failed("no certificate was presented".to_owned())),
     }
+}
+
+/// Every API server answers this one for everybody, or refuses it in its own words.
+async fn speaks_kubernetes(mut stream: impl AsyncRead + AsyncWrite + Unpin, host: &str) -> bool {
+    let question = format!(
+        "GET /version HTTP/1.1\r\nHost: {host}\r\nAccept: application/json\r\nConnection: close\r\n\r\n"
+    );
+    let asked = async {
+        stream.write_all(question.as_bytes()).await?;
+        stream.flush().await?;
+        let mut answer = Vec::new();
+        // An answer that is cut off without a goodbye is an answer all the same.
+        let _ = stream.take(8192).read_to_end(&mut answer).await;
+        Ok::<_, std::io::Error>(String::from_utf8_lossy(&answer).into_owned())
+    };
+    let answer = tokio::time::timeout(QUESTION, asked).await;
+    matches!(answer, Ok(Ok(text)) if text.contains("gitVersion") || text.contains("\"kind\":"))
 }
 
 fn describe(der: &[u8], ca: Option<&str>) -> Seen<Certificate> {
@@ -97,6 +127,7 @@ fn describe(der: &[u8], ca: Option<&str>) -> Seen<Certificate> {
         sans: facts.sans.iter().map(ToString::to_string).collect(),
         not_after: facts.not_after,
         of_tenant_ca: ca.is_some_and(|ca| steward_pki::is_signed_by(der, ca)),
+        speaks_kubernetes: false,
     })
 }
 

@@ -49,10 +49,36 @@ pub(super) fn tenant(source: &mut Consumed, at: &str) -> Result<Value, Error> {
     service(source, at, &mut spec);
     ingress(source, &format!("{at}/ingress"), &mut spec);
     network(source, &format!("{at}/k0sConfig/spec"), &mut spec);
-    if let Some(address) = source.take_text(&format!("{at}/externalAddress")) {
-        spec["networkProfile"]["address"] = json!(address);
-    }
+    address(source, at, &mut spec);
+    pods(source, at, &mut spec);
     Ok(wrap(source, spec))
+}
+
+/// An external address is an address to advertise; a name belongs into the certificate.
+fn address(source: &mut Consumed, at: &str, spec: &mut Value) {
+    let Some(given) = source.take_text(&format!("{at}/externalAddress")) else {
+        return;
+    };
+    if given.parse::<std::net::IpAddr>().is_ok() {
+        spec["networkProfile"]["address"] = json!(given);
+        return;
+    }
+    let sans = &mut spec["networkProfile"]["certSANs"];
+    match sans.as_array_mut() {
+        Some(list) if !list.contains(&json!(given)) => list.push(json!(given)),
+        Some(_) => {}
+        None => *sans = json!([given]),
+    }
+}
+
+/// Where the pods run, and the flags of their API server.
+fn pods(source: &mut Consumed, at: &str, spec: &mut Value) {
+    if let Some(spread) = source.take(&format!("{at}/topologySpreadConstraints")) {
+        spec["controlPlane"]["deployment"]["topologySpreadConstraints"] = spread;
+    }
+    if let Some(limits) = source.take(&format!("{at}/resources")) {
+        spec["controlPlane"]["deployment"]["resources"] = json!({ "apiServer": limits });
+    }
 }
 
 /// A manifest of ours around a spec.
@@ -89,7 +115,9 @@ fn service(source: &mut Consumed, at: &str, spec: &mut Value) {
             spec["controlPlane"]["service"]["additionalMetadata"][key] = kept;
         }
     }
-    if let Some(class) = source.take(&format!("{at}/service/loadBalancerClass")) {
+    // Only a load balancer has a class with us, and theirs may be written for any type.
+    let balanced = spec["controlPlane"]["service"]["serviceType"] == "LoadBalancer";
+    if balanced && let Some(class) = source.take(&format!("{at}/service/loadBalancerClass")) {
         spec["networkProfile"]["loadBalancerClass"] = class;
     }
 }

@@ -104,7 +104,6 @@ fn ensure_object<'v>(value: &'v mut Value, key: &str) -> &'v mut Map<String, Val
     if !value[key].is_object() {
         value[key] = json!({});
     }
-    value[key]
-        .as_object_mut()
-        .unwrap_or_else(|| unreachable!("just made an object"))
+    #[expect(clippy::expect_used, reason = "it was made one on the line above")]
+    value[key].as_object_mut().expect("an object")
 }

@@ -1,23 +1,47 @@
-//! Do the control plane's pods run, and does its datastore answer?
+//! Does the operator run, do the control plane's pods, and does the API server answer?
 
-use super::names::{name, namespace};
-use super::{Check, Verdict, seen};
+use super::{Check, Verdict, fix, seen};
 use crate::evidence::Evidence;
-use crate::finding::{Group, Severity};
+use crate::finding::Group;
 
 pub(super) const CHECKS: &[Check] = &[
     Check {
-        id: "datastore",
+        id: "operator",
         group: Group::ControlPlane,
-        what: "the datastore is ready",
-        why: "an API server without its datastore answers nothing",
-        judge: datastore,
+        what: "the operator runs",
+        why: "without it nothing is made, repaired or renewed",
+        follows: &[],
+        judge: operator,
+    },
+    Check {
+        id: "quota",
+        group: Group::ControlPlane,
+        what: "the namespace admits the control plane's pods",
+        why: "a quota or policy that refuses them leaves the tenant without pods",
+        follows: &[],
+        judge: quota,
+    },
+    Check {
+        id: "images",
+        group: Group::ControlPlane,
+        what: "every image of the control plane can be had",
+        why: "a version without an image never starts",
+        follows: &[],
+        judge: images,
     },
     Check {
         id: "pods",
         group: Group::ControlPlane,
         what: "every pod of the control plane is ready",
         why: "with none the tenant is down, with too few it is one failure away from it",
+        follows: &[
+            "datastore",
+            "datastore-credentials",
+            "quota",
+            "images",
+            "hostname-unique",
+            "spec-accepted",
+        ],
         judge: pods,
     },
     Check {
@@ -25,13 +49,45 @@ pub(super) const CHECKS: &[Check] = &[
         group: Group::ControlPlane,
         what: "the tenant's Service has addresses behind it",
         why: "the front door sends connections to these addresses",
+        follows: &[
+            "datastore",
+            "datastore-credentials",
+            "quota",
+            "images",
+            "pods",
+            "hostname-unique",
+            "spec-accepted",
+            "operator",
+        ],
         judge: endpoints,
+    },
+    Check {
+        id: "admin-credentials",
+        group: Group::ControlPlane,
+        what: "the administrator's kubeconfig is accepted",
+        why: "nobody can manage the tenant with credentials that it refuses",
+        follows: &["tls-passthrough", "dns-address", "clock"],
+        judge: admitted,
     },
     Check {
         id: "apiserver-ready",
         group: Group::ControlPlane,
         what: "the API server says it is ready",
         why: "it is the tenant",
+        follows: &[
+            "hostname-unique",
+            "dns-address",
+            "tls-passthrough",
+            "tls-names",
+            "tls-expiry",
+            "datastore",
+            "datastore-credentials",
+            "quota",
+            "images",
+            "pods",
+            "service-endpoints",
+            "admin-credentials",
+        ],
         judge: ready,
     },
     Check {
@@ -39,6 +95,7 @@ pub(super) const CHECKS: &[Check] = &[
         group: Group::ControlPlane,
         what: "the API server leaves the kubernetes endpoints to the operator",
         why: "with tcpProxy on, an API server that writes its own address there cuts the pods off",
+        follows: &[],
         judge: reconciler,
     },
     Check {
@@ -46,89 +103,133 @@ pub(super) const CHECKS: &[Check] = &[
         group: Group::ControlPlane,
         what: "the nodes' versions fit the version asked for",
         why: "kubelets more than three minors behind, or ahead, are not supported",
+        follows: &[],
         judge: skew,
     },
 ];
 
-fn datastore(e: &Evidence) -> Verdict {
-    let fix = || "kubectl get datastores; kubectl describe datastore".to_owned();
-    match seen(&e.datastore, fix) {
+fn operator(e: &Evidence) -> Verdict {
+    match seen(&e.operator, || "steward install".to_owned()) {
         Err(verdict) => verdict,
-        Ok((datastore, conditions)) => match conditions.iter().find(|c| c.kind == "Ready") {
-            Some(c) if c.status != "True" => Verdict::Wrong(
-                Severity::Problem,
-                format!("{datastore}: {}", c.message),
-                format!("kubectl describe datastore {datastore}"),
+        Ok(w) if w.ready == 0 => Verdict::problem(
+            format!(
+                "{} in {}: 0 of {} pods ready",
+                w.object, w.namespace, w.desired
             ),
-            _ => tenant_condition(e, "DatastoreReady", || format!("{datastore} is ready")),
-        },
+            fix::start(w, 1),
+        ),
+        Ok(w) => Verdict::fine(format!("{} of {} pods ready", w.ready, w.desired)),
     }
 }
 
-fn tenant_condition(e: &Evidence, kind: &str, fine: impl FnOnce() -> String) -> Verdict {
-    match e
-        .conditions
-        .iter()
-        .find(|c| c.kind == kind && c.status == "False")
-    {
-        Some(c) => Verdict::Wrong(
-            Severity::Problem,
-            format!("{}: {}", c.reason, c.message),
-            format!(
-                "kubectl describe tenantcontrolplane -n {} {}",
-                namespace(e),
-                name(e)
-            ),
+fn quota(e: &Evidence) -> Verdict {
+    let Some(refused) = &e.refused_pods else {
+        return Verdict::fine("it does");
+    };
+    let namespace = e.namespace();
+    let named = refused
+        .split("exceeded quota: ")
+        .nth(1)
+        .and_then(|rest| rest.split(',').next());
+    let fix = match named {
+        Some(quota) => format!(
+            "kubectl edit resourcequota -n {namespace} {quota}   # raise what the evidence names"
         ),
-        None => Verdict::Fine(fine()),
+        None => format!("kubectl get events -n {namespace} --field-selector reason=FailedCreate"),
+    };
+    Verdict::problem(refused, fix)
+}
+
+fn images(e: &Evidence) -> Verdict {
+    if e.missing_images.is_empty() {
+        return Verdict::fine("all there");
     }
+    let seen = e.missing_images.join("; ");
+    let fix = match &e.installed_version {
+        Some(version) => {
+            fix::patch(
+                e,
+                &format!("{{\"kubernetes\":{{\"version\":\"{version}\"}}}}"),
+            ) + "   # the version that runs"
+        }
+        None => format!(
+            "kubectl edit tenantcontrolplane -n {} {}   # spec.kubernetes.version, or registrySettings",
+            e.namespace(),
+            e.name()
+        ),
+    };
+    Verdict::problem(seen, fix)
 }
 
 fn pods(e: &Evidence) -> Verdict {
     let describe = || {
         format!(
             "kubectl describe pods -n {} -l steward.butlerlabs.dev/name={}",
-            namespace(e),
-            name(e)
+            e.namespace(),
+            e.name()
         )
     };
     match seen(&e.unready_pods, describe) {
         Err(verdict) => verdict,
-        Ok(unready) if unready.is_empty() => {
-            tenant_condition(e, "ControlPlaneReady", || "all ready".to_owned())
-        }
-        Ok(unready) => Verdict::Wrong(Severity::Problem, unready.join("; "), describe()),
+        Ok(unready) if !unready.is_empty() => Verdict::problem(unready.join("; "), describe()),
+        Ok(_) => match condition(e, "ControlPlaneReady") {
+            Some(what) => Verdict::problem(what, describe()),
+            None => Verdict::fine("all ready"),
+        },
     }
 }
 
+/// What a condition that does not hold says.
+fn condition(e: &Evidence, kind: &str) -> Option<String> {
+    // A paused tenant's conditions are old news.
+    let found = e
+        .conditions
+        .iter()
+        .find(|c| c.kind == kind && c.status == "False" && !e.paused)?;
+    Some(format!("{}: {}", found.reason, found.message))
+}
+
 fn endpoints(e: &Evidence) -> Verdict {
-    let fix = || {
-        format!(
-            "kubectl get endpointslices -n {} -l kubernetes.io/service-name={}",
-            namespace(e),
-            name(e)
-        )
+    let look = || {
+        let (namespace, name) = (e.namespace(), e.name());
+        format!("kubectl get endpointslices -n {namespace} -l kubernetes.io/service-name={name}")
     };
-    match seen(&e.service_endpoints, fix) {
+    match seen(&e.service_endpoints, look) {
         Err(verdict) => verdict,
-        Ok(0) => Verdict::Wrong(Severity::Problem, "none".to_owned(), fix()),
-        Ok(count) => Verdict::Fine(format!("{count}")),
+        Ok(0) => Verdict::problem("none", look()),
+        Ok(count) => Verdict::fine(format!("{count}")),
+    }
+}
+
+fn admitted(e: &Evidence) -> Verdict {
+    match e.admitted {
+        None => Verdict::Skip,
+        Some(true) => Verdict::fine("it is"),
+        Some(false) => {
+            let anew = || {
+                let (namespace, name) = (e.namespace(), e.name());
+                format!(
+                    "kubectl delete secret -n {namespace} {name}-admin-kubeconfig   # the operator writes it anew"
+                )
+            };
+            Verdict::problem("401 Unauthorized", fix::repaired(e, anew))
+        }
     }
 }
 
 fn ready(e: &Evidence) -> Verdict {
-    if e.tcp.is_err() || e.certificate.is_err() {
+    if e.tcp.is_err() || e.certificate.is_err() || e.admitted == Some(false) {
         return Verdict::Skip;
     }
     let logs = || {
         format!(
             "kubectl logs -n {} deployment/{} -c kube-apiserver --tail=50",
-            namespace(e),
-            name(e)
+            e.namespace(),
+            e.name()
         )
     };
     match seen(&e.ready, logs) {
-        Ok(()) => Verdict::Fine("ready".to_owned()),
+        Ok(()) => Verdict::fine("ready"),
         Err(verdict) => verdict,
     }
 }
@@ -139,19 +240,17 @@ fn reconciler(e: &Evidence) -> Verdict {
     }
     match e.reconciler_off {
         Err(_) => Verdict::Skip,
-        Ok(true) => Verdict::Fine("--endpoint-reconciler-type=none".to_owned()),
-        Ok(false) => Verdict::Wrong(
-            Severity::Problem,
-            "--endpoint-reconciler-type=none is missing".to_owned(),
-            format!(
-                "kubectl delete deployment -n {} {}   # the operator writes it anew",
-                namespace(e),
-                name(e)
-            ),
+        Ok(true) => Verdict::fine("--endpoint-reconciler-type=none"),
+        Ok(false) => Verdict::problem(
+            "--endpoint-reconciler-type=none is missing from kube-apiserver's arguments",
+            fix::repaired(e, fix::operator_log),
         ),
     }
 }
 
 fn skew(e: &Evidence) -> Verdict {
-    tenant_condition(e, "VersionSkewSupported", || "they fit".to_owned())
+    match condition(e, "VersionSkewSupported") {
+        Some(what) => Verdict::problem(what, fix::describe(e)),
+        None => Verdict::fine("they fit"),
+    }
 }

@@ -1,9 +1,8 @@
 //! Do the front door's objects exist, and does it answer?
 
-use super::names::{name, namespace};
-use super::{Check, Verdict, seen};
+use super::{Check, Verdict, fix, seen};
 use crate::evidence::{Evidence, FrontDoor};
-use crate::finding::{Group, Severity};
+use crate::finding::{Act, Group, Remedy, Side};
 
 pub(super) const CHECKS: &[Check] = &[
     Check {
@@ -11,6 +10,7 @@ pub(super) const CHECKS: &[Check] = &[
         group: Group::FrontDoor,
         what: "the class the tenant names is installed",
         why: "an Ingress of a class that nobody serves routes nothing",
+        follows: &[],
         judge: class,
     },
     Check {
@@ -18,13 +18,29 @@ pub(super) const CHECKS: &[Check] = &[
         group: Group::FrontDoor,
         what: "the route's object exists",
         why: "the front door learns of a tenant from this object only",
+        follows: &[
+            "hostname-unique",
+            "spec-accepted",
+            "operator",
+            "datastore",
+            "front-door-class",
+        ],
         judge: object,
+    },
+    Check {
+        id: "front-door-runs",
+        group: Group::FrontDoor,
+        what: "the front door runs",
+        why: "every tenant behind it is cut off when it does not",
+        follows: &[],
+        judge: runs,
     },
     Check {
         id: "front-door-accepted",
         group: Group::FrontDoor,
         what: "the front door's controller has taken the route",
         why: "a route that is refused carries nothing",
+        follows: &["front-door-class", "front-door-runs"],
         judge: accepted,
     },
     Check {
@@ -32,6 +48,7 @@ pub(super) const CHECKS: &[Check] = &[
         group: Group::FrontDoor,
         what: "the route passes TLS through",
         why: "a front door that opens TLS breaks client certificates, kubeadm and the pods' tunnel",
+        follows: &[],
         judge: passthrough,
     },
     Check {
@@ -39,6 +56,7 @@ pub(super) const CHECKS: &[Check] = &[
         group: Group::FrontDoor,
         what: "no objects of another mode are left",
         why: "two objects for one name make it a matter of chance which is used",
+        follows: &[],
         judge: leftovers,
     },
     Check {
@@ -46,61 +64,89 @@ pub(super) const CHECKS: &[Check] = &[
         group: Group::FrontDoor,
         what: "the endpoint accepts connections",
         why: "nothing else can work before this does",
+        follows: &[
+            "dns-address",
+            "front-door-runs",
+            "service-endpoints",
+            "pods",
+            "images",
+            "quota",
+        ],
         judge: tcp,
     },
 ];
 
 fn with(e: &Evidence, judge: impl FnOnce(&FrontDoor) -> Verdict) -> Verdict {
-    let Some(front_door) = &e.front_door else {
-        return Verdict::Skip;
-    };
-    match seen(front_door, || {
-        format!("kubectl get events -n {}", namespace(e))
-    }) {
-        Ok(found) => judge(found),
-        Err(verdict) => verdict,
+    match &e.front_door {
+        Some(Ok(found)) => judge(found),
+        _ => Verdict::Skip,
     }
 }
 
 fn class(e: &Evidence) -> Verdict {
-    with(e, |f| {
-        match &f.class {
+    with(e, |f| match &f.class {
         None => Verdict::Skip,
-        Some((class, true)) => Verdict::Fine(format!("class {class} is there")),
-        Some((class, false)) => Verdict::Wrong(
-            Severity::Problem,
-            format!("class {class} is not installed"),
-            "kubectl get ingressclass,gatewayclass   # install the controller, or name a class that is there".to_owned(),
+        Some((class, true)) => Verdict::fine(format!("class {class} is there")),
+        Some((class, false)) if f.ours => Verdict::problem(
+            format!("IngressClass {class} is not there"),
+            format!(
+                "echo '{{\"apiVersion\":\"networking.k8s.io/v1\",\"kind\":\"IngressClass\",\"metadata\":{{\"name\":\"{class}\"}},\"spec\":{{\"controller\":\"steward.butlerlabs.dev/gateway\"}}}}' | kubectl apply -f -"
+            ),
         ),
-    }
+        Some((class, false)) => Verdict::problem(
+            format!("class {class} is not there"),
+            "kubectl get ingressclass,gatewayclass   # install the controller, or name a class that is there",
+        ),
     })
 }
 
+/// The first check on the objects also tells that they could not be read.
 fn object(e: &Evidence) -> Verdict {
-    with(e, |f| {
-        if f.object_exists {
-            return Verdict::Fine(format!("{} {} is there", f.kind, name(e)));
-        }
-        Verdict::Wrong(
-            Severity::Problem,
-            format!("there is no {} {}", f.kind, name(e)),
-            "kubectl logs -n steward-system -l app.kubernetes.io/component=controller-manager --tail=50".to_owned(),
-        )
+    let Some(front_door) = &e.front_door else {
+        return Verdict::Skip;
+    };
+    match seen(front_door, fix::operator_log) {
+        Err(verdict) => verdict,
+        Ok(f) if f.object_exists => Verdict::fine(format!("{} {} is there", f.kind, e.name())),
+        Ok(f) => Verdict::problem(
+            format!("there is no {} {}", f.kind, e.name()),
+            fix::repaired(e, fix::operator_log),
+        ),
+    }
+}
+
+fn runs(e: &Evidence) -> Verdict {
+    with(e, |f| match &f.gateway {
+        None => Verdict::Skip,
+        Some(w) if w.ready == 0 => Verdict::problem(
+            format!(
+                "{} in {}: 0 of {} pods ready",
+                w.object, w.namespace, w.desired
+            ),
+            fix::start(w, 2),
+        ),
+        Some(w) if w.ready < w.desired => Verdict::warning(
+            format!(
+                "{} in {}: {} of {} pods ready",
+                w.object, w.namespace, w.ready, w.desired
+            ),
+            fix::start(w, 2),
+        ),
+        Some(w) => Verdict::fine(format!("{} of {} pods ready", w.ready, w.desired)),
     })
 }
 
 fn accepted(e: &Evidence) -> Verdict {
     with(e, |f| match f.accepted {
         None => Verdict::Skip,
-        Some(true) => Verdict::Fine("accepted".to_owned()),
-        Some(false) => Verdict::Wrong(
-            Severity::Problem,
-            format!("{} {} is not accepted", f.kind, name(e)),
+        Some(true) => Verdict::fine("accepted"),
+        Some(false) => Verdict::problem(
+            format!("{} {} is not accepted", f.kind, e.name()),
             format!(
                 "kubectl describe {} -n {} {}",
                 f.kind.to_lowercase(),
-                namespace(e),
-                name(e)
+                e.namespace(),
+                e.name()
             ),
         ),
     })
@@ -109,46 +155,65 @@ fn accepted(e: &Evidence) -> Verdict {
 fn passthrough(e: &Evidence) -> Verdict {
     with(e, |f| {
         if !f.object_exists {
-            Verdict::Skip
-        } else if f.passthrough {
-            Verdict::Fine("asked for in the controller's own words".to_owned())
-        } else {
-            Verdict::Wrong(
-                Severity::Problem,
-                format!("{} {} does not ask for TLS passthrough", f.kind, name(e)),
-                format!(
-                    "kubectl delete {} -n {} {}   # the operator writes it anew",
-                    f.kind.to_lowercase(),
-                    namespace(e),
-                    name(e)
-                ),
-            )
+            return Verdict::Skip;
         }
+        if f.passthrough {
+            return Verdict::fine("asked for in the controller's own words");
+        }
+        let object = f.kind.to_lowercase();
+        let anew = || {
+            format!(
+                "kubectl delete {object} -n {} {}   # the operator writes it anew",
+                e.namespace(),
+                e.name()
+            )
+        };
+        let found = Verdict::problem(
+            format!("{} {} does not ask for TLS passthrough", f.kind, e.name()),
+            fix::repaired(e, anew),
+        );
+        let (api_version, kind) = match f.kind.as_str() {
+            "Ingress" => ("networking.k8s.io/v1", "Ingress"),
+            "IngressRouteTCP" => ("traefik.io/v1alpha1", "IngressRouteTCP"),
+            _ => return found,
+        };
+        found.safely(
+            e,
+            Remedy {
+                side: Side::Management,
+                api_version,
+                kind,
+                namespace: e.namespace().to_owned(),
+                name: e.name().to_owned(),
+                act: Act::Delete,
+            },
+        )
     })
 }
 
 fn leftovers(e: &Evidence) -> Verdict {
     with(e, |f| {
         if f.leftovers.is_empty() {
-            return Verdict::Fine("none".to_owned());
+            return Verdict::fine("none");
         }
-        let fix = f
+        let commands: Vec<String> = f
             .leftovers
             .iter()
-            .map(|o| format!("kubectl delete -n {} {o}", namespace(e)));
-        Verdict::Wrong(
-            Severity::Warning,
-            f.leftovers.join(", "),
-            fix.collect::<Vec<_>>().join("; "),
+            .map(|o| format!("kubectl delete -n {} {o}", e.namespace()))
+            .collect();
+        Verdict::problem(
+            format!("{} leads the same name elsewhere", f.leftovers.join(", ")),
+            commands.join("; "),
         )
     })
 }
 
 fn tcp(e: &Evidence) -> Verdict {
-    match seen(&e.tcp, || {
+    let look = || {
         "kubectl get pods,services -A -l app.kubernetes.io/component=gateway   # does the front door run, and on this port?".to_owned()
-    }) {
-        Ok(()) => Verdict::Fine("it does".to_owned()),
+    };
+    match seen(&e.tcp, look) {
+        Ok(()) => Verdict::fine("it does"),
         Err(verdict) => verdict,
     }
 }

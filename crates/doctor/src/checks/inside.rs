@@ -1,23 +1,32 @@
-//! Is what nodes and pods need there, inside the tenant?
+//! Is what pods need there, inside the tenant?
 
-use super::names::{name, namespace};
-use super::{Check, Verdict, seen};
+use super::{Check, Verdict, fix, seen};
 use crate::evidence::{Addon, Evidence, Inside};
-use crate::finding::{Group, Severity};
+use crate::finding::{Act, Group, Remedy, Side};
 
 pub(super) const CHECKS: &[Check] = &[
+    Check {
+        id: "inside",
+        group: Group::Inside,
+        what: "the objects inside the tenant can be read",
+        why: "what can't be read can't be judged",
+        follows: &["apiserver-ready", "datastore"],
+        judge: readable,
+    },
     Check {
         id: "kubeadm-objects",
         group: Group::Inside,
         what: "everything kubeadm join reads is there",
         why: "kubeadm join waits silently, for ever, for what is missing",
+        follows: &["operator"],
         judge: kubeadm,
     },
     Check {
         id: "kubernetes-endpointslice",
         group: Group::Inside,
-        what: "the kubernetes EndpointSlice names the node proxies' address",
+        what: "the kubernetes EndpointSlice names the node proxies' address, and nobody else's",
         why: "pods reach the API server through this address only",
+        follows: &["endpoint-reconciler"],
         judge: slice,
     },
     Check {
@@ -25,20 +34,15 @@ pub(super) const CHECKS: &[Check] = &[
         group: Group::Inside,
         what: "a node proxy runs on every node",
         why: "pods on a node without one can't reach kubernetes.default.svc",
+        follows: &["nodes", "operator"],
         judge: tcp_proxy,
-    },
-    Check {
-        id: "konnectivity",
-        group: Group::Inside,
-        what: "konnectivity agents run",
-        why: "exec, logs, port-forward, webhooks and aggregated APIs go through them",
-        judge: konnectivity,
     },
     Check {
         id: "kube-proxy-server",
         group: Group::Inside,
         what: "kube-proxy is told the present endpoint",
         why: "with an old address Services stop changing on every node",
+        follows: &[],
         judge: kube_proxy,
     },
     Check {
@@ -46,47 +50,42 @@ pub(super) const CHECKS: &[Check] = &[
         group: Group::Inside,
         what: "CoreDNS runs",
         why: "pods find Services by name through it",
+        follows: &[
+            "nodes",
+            "tcp-proxy",
+            "kubernetes-endpointslice",
+            "endpoint-reconciler",
+            "kube-proxy-server",
+        ],
         judge: coredns,
-    },
-    Check {
-        id: "nodes",
-        group: Group::Inside,
-        what: "every node is ready",
-        why: "pods run on nodes",
-        judge: nodes,
     },
 ];
 
-fn with(e: &Evidence, judge: impl FnOnce(&Inside) -> Verdict) -> Verdict {
-    if e.ready.is_err() {
-        return Verdict::Skip;
-    }
-    match seen(&e.inside, || {
-        format!(
-            "steward kubeconfig {} -n {} > t.conf; kubectl --kubeconfig t.conf get pods -A",
-            name(e),
-            namespace(e)
-        )
-    }) {
+pub(super) fn with(e: &Evidence, judge: impl FnOnce(&Inside) -> Verdict) -> Verdict {
+    match &e.inside {
         Ok(found) => judge(found),
-        Err(verdict) => verdict,
+        Err(_) => Verdict::Skip,
     }
 }
 
-fn operator_log() -> String {
-    "kubectl logs -n steward-system -l app.kubernetes.io/component=controller-manager --tail=50"
-        .to_owned()
+fn readable(e: &Evidence) -> Verdict {
+    if e.ready.is_err() {
+        return Verdict::Skip;
+    }
+    match seen(&e.inside, || fix::in_tenant(e, "get pods -A")) {
+        Ok(found) => Verdict::fine(&found.version),
+        Err(verdict) => verdict,
+    }
 }
 
 fn kubeadm(e: &Evidence) -> Verdict {
     with(e, |i| {
         if i.missing_kubeadm.is_empty() {
-            return Verdict::Fine("all there".to_owned());
+            return Verdict::fine("all there");
         }
-        Verdict::Wrong(
-            Severity::Problem,
+        Verdict::problem(
             format!("missing: {}", i.missing_kubeadm.join(", ")),
-            operator_log(),
+            fix::repaired(e, fix::operator_log),
         )
     })
 }
@@ -95,47 +94,67 @@ fn slice(e: &Evidence) -> Verdict {
     let Some(address) = &e.tcp_proxy else {
         return Verdict::Skip;
     };
-    with(e, |i| match &i.slice {
-        Some(slice) if slice.addresses == [address.clone()] => {
-            Verdict::Fine(format!("{address}:{}", slice.port.unwrap_or_default()))
+    with(e, |i| {
+        let Some(slice) = &i.slice else {
+            return Verdict::problem("it is missing", fix::repaired(e, fix::operator_log));
+        };
+        if !i.other_slices.is_empty() {
+            let names = i.other_slices.join(" ");
+            return Verdict::problem(
+                format!("{names} also speaks for the kubernetes Service"),
+                fix::in_tenant(e, &format!("delete endpointslice -n default {names}")),
+            );
         }
-        Some(slice) => Verdict::Wrong(
-            Severity::Problem,
+        if slice.addresses == [address.clone()] {
+            return Verdict::fine(format!("{address}:{}", slice.port.unwrap_or_default()));
+        }
+        let anew = || {
+            fix::in_tenant(
+                e,
+                "delete endpointslice -n default kubernetes   # the operator writes it anew",
+            )
+        };
+        Verdict::problem(
             format!("it names {}, not {address}", slice.addresses.join(", ")),
-            format!(
-                "steward kubeconfig {} -n {} > t.conf; kubectl --kubeconfig t.conf delete endpointslice kubernetes   # written anew at once",
-                name(e),
-                namespace(e)
-            ),
-        ),
-        None => Verdict::Wrong(
-            Severity::Problem,
-            "it is missing".to_owned(),
-            operator_log(),
-        ),
+            fix::repaired(e, anew),
+        )
+        .safely(
+            e,
+            Remedy {
+                side: Side::Tenant,
+                api_version: "discovery.k8s.io/v1",
+                kind: "EndpointSlice",
+                namespace: "default".to_owned(),
+                name: "kubernetes".to_owned(),
+                act: Act::Delete,
+            },
+        )
     })
 }
 
-fn addon(found: &Addon, what: &str, nodes: usize) -> Verdict {
+/// Judges an addon's pods, on a tenant that has nodes to run them.
+pub(super) fn addon(e: &Evidence, found: &Addon, nodes: usize, selector: &str) -> Verdict {
     if nodes == 0 {
         return Verdict::Skip;
     }
-    let fix = format!("kubectl --kubeconfig t.conf describe pods -n kube-system -l {what}");
+    let describe = || fix::in_tenant(e, &format!("describe pods -n kube-system -l {selector}"));
     if !found.exists {
-        Verdict::Wrong(
-            Severity::Problem,
-            "its workload is missing".to_owned(),
-            operator_log(),
-        )
-    } else if found.ready < found.desired || found.desired == 0 {
-        Verdict::Wrong(
-            Severity::Problem,
-            format!("{} of {} ready", found.ready, found.desired),
-            fix,
-        )
-    } else {
-        Verdict::Fine(format!("{} of {} ready", found.ready, found.desired))
+        return Verdict::problem(
+            "its workload is missing",
+            fix::repaired(e, fix::operator_log),
+        );
     }
+    if !found.missing_on.is_empty() {
+        return Verdict::problem(
+            format!("none is ready on {}", found.missing_on.join(", ")),
+            fix::repaired(e, describe),
+        );
+    }
+    let seen = format!("{} of {} ready", found.ready, found.desired);
+    if found.ready < found.desired || found.desired == 0 {
+        return Verdict::problem(seen, fix::repaired(e, describe));
+    }
+    Verdict::Fine(seen)
 }
 
 fn tcp_proxy(e: &Evidence) -> Verdict {
@@ -143,23 +162,14 @@ fn tcp_proxy(e: &Evidence) -> Verdict {
         return Verdict::Skip;
     }
     with(e, |i| {
-        addon(&i.tcp_proxy, "app=steward-tcp-proxy", i.nodes.len())
-    })
-}
-
-fn konnectivity(e: &Evidence) -> Verdict {
-    if !e.konnectivity {
-        return Verdict::Skip;
-    }
-    with(e, |i| {
-        addon(&i.konnectivity, "k8s-app=konnectivity-agent", i.nodes.len())
+        addon(e, &i.tcp_proxy, i.nodes.len(), "app=steward-tcp-proxy")
     })
 }
 
 fn coredns(e: &Evidence) -> Verdict {
     with(e, |i| {
         if i.coredns.exists {
-            addon(&i.coredns, "k8s-app=kube-dns", i.nodes.len())
+            addon(e, &i.coredns, i.nodes.len(), "k8s-app=kube-dns")
         } else {
             Verdict::Skip
         }
@@ -172,43 +182,20 @@ fn kube_proxy(e: &Evidence) -> Verdict {
             return Verdict::Skip;
         };
         if server.trim_start_matches("https://") == endpoint {
-            return Verdict::Fine(server.clone());
+            return Verdict::fine(server);
         }
-        Verdict::Wrong(
-            Severity::Problem,
-            format!("{server}, but the endpoint is https://{endpoint}"),
-            operator_log(),
-        )
-    })
-}
-
-fn nodes(e: &Evidence) -> Verdict {
-    with(e, |i| {
-        if i.nodes.is_empty() {
-            return Verdict::Wrong(
-                Severity::Warning,
-                "there is no node yet".to_owned(),
-                format!(
-                    "steward join {} -n {}   # run what it prints on a worker",
-                    name(e),
-                    namespace(e)
+        let anew = || {
+            fix::in_tenant(
+                e,
+                &format!(
+                    "delete configmap -n kube-system kube-proxy; kubectl --kubeconfig {}.conf rollout restart -n kube-system daemonset/kube-proxy",
+                    e.name()
                 ),
-            );
-        }
-        let down: Vec<&str> = i
-            .nodes
-            .iter()
-            .filter(|n| !n.2)
-            .map(|n| n.0.as_str())
-            .collect();
-        if down.is_empty() {
-            Verdict::Fine(format!("{} ready", i.nodes.len()))
-        } else {
-            Verdict::Wrong(
-                Severity::Problem,
-                format!("not ready: {}", down.join(", ")),
-                format!("kubectl --kubeconfig t.conf describe node {}", down[0]),
             )
-        }
+        };
+        Verdict::problem(
+            format!("{server}, but the endpoint is https://{endpoint}"),
+            fix::repaired(e, anew),
+        )
     })
 }

@@ -1,8 +1,10 @@
 //! Is the tenant's name its own, and does it lead to the front door?
 
-use super::{Check, Verdict, seen};
+use std::net::IpAddr;
+
+use super::{Check, Verdict, fix, seen};
 use crate::evidence::Evidence;
-use crate::finding::{Group, Severity};
+use crate::finding::Group;
 
 pub(super) const CHECKS: &[Check] = &[
     Check {
@@ -10,6 +12,7 @@ pub(super) const CHECKS: &[Check] = &[
         group: Group::Spec,
         what: "no other tenant claims this hostname",
         why: "the front door can send a name to one tenant only; the older one keeps it",
+        follows: &[],
         judge: unique,
     },
     Check {
@@ -17,13 +20,23 @@ pub(super) const CHECKS: &[Check] = &[
         group: Group::Spec,
         what: "the specification can be followed",
         why: "the operator changes nothing while it can't follow the specification",
+        follows: &["hostname-unique"],
         judge: accepted,
+    },
+    Check {
+        id: "paused",
+        group: Group::Spec,
+        what: "the operator looks after this tenant",
+        why: "while it is paused nothing is repaired, renewed or upgraded",
+        follows: &[],
+        judge: paused,
     },
     Check {
         id: "dns-resolves",
         group: Group::Dns,
         what: "the hostname resolves",
         why: "clients and nodes dial the hostname; without a record they find nothing",
+        follows: &[],
         judge: resolves,
     },
     Check {
@@ -31,6 +44,7 @@ pub(super) const CHECKS: &[Check] = &[
         group: Group::Dns,
         what: "the hostname leads to the front door",
         why: "connections that arrive elsewhere never reach the tenant",
+        follows: &[],
         judge: address,
     },
 ];
@@ -40,33 +54,63 @@ fn unique(e: &Evidence) -> Verdict {
         return Verdict::Skip;
     };
     if e.rivals.is_empty() {
-        return Verdict::Fine(format!("{hostname} is claimed by this tenant alone"));
+        return Verdict::fine(format!("{hostname} is claimed by this tenant alone"));
     }
-    let rivals = e.rivals.join(", ");
-    Verdict::Wrong(
-        Severity::Problem,
-        format!("{hostname} is also claimed by {rivals}"),
+    let older: Vec<&str> = e
+        .rivals
+        .iter()
+        .filter(|r| r.older)
+        .map(|r| r.tenant.as_str())
+        .collect();
+    if older.is_empty() {
+        let younger: Vec<&str> = e.rivals.iter().map(|r| r.tenant.as_str()).collect();
+        let seen = format!(
+            "{hostname} is also wanted by {}, which waits for it",
+            younger.join(", ")
+        );
+        return Verdict::warning(
+            seen,
+            "steward doctor -A   # says it of the other tenant too",
+        );
+    }
+    let (_, domain) = hostname.split_once('.').unwrap_or(("", hostname));
+    let other = format!("{}-{}.{domain}", e.namespace(), e.name());
+    let patch = fix::patch(
+        e,
+        &format!("{{\"controlPlane\":{{\"ingress\":{{\"hostname\":\"{other}\"}}}}}}"),
+    );
+    Verdict::problem(
         format!(
-            "kubectl edit tenantcontrolplane -n {}   # give one of them another hostname",
-            namespace(e)
+            "{hostname} belongs to {}, which was there first",
+            older.join(", ")
         ),
+        format!("{patch}   # or another name that nobody has"),
     )
 }
 
 fn accepted(e: &Evidence) -> Verdict {
     match e.conditions.iter().find(|c| c.kind == "Accepted") {
         None => Verdict::Skip,
-        Some(c) if c.status == "True" => Verdict::Fine("accepted".to_owned()),
-        Some(c) => Verdict::Wrong(
-            Severity::Problem,
+        Some(c) if c.status == "True" => Verdict::fine("accepted"),
+        Some(c) => Verdict::problem(
             format!("{}: {}", c.reason, c.message),
             format!(
                 "kubectl edit tenantcontrolplane -n {} {}",
-                namespace(e),
-                name(e)
+                e.namespace(),
+                e.name()
             ),
         ),
     }
+}
+
+fn paused(e: &Evidence) -> Verdict {
+    if !e.paused {
+        return Verdict::fine("it does");
+    }
+    Verdict::warning(
+        "the annotation steward.butlerlabs.dev/paused is set",
+        fix::repaired(e, String::new),
+    )
 }
 
 fn resolves(e: &Evidence) -> Verdict {
@@ -75,15 +119,16 @@ fn resolves(e: &Evidence) -> Verdict {
     };
     match seen(&e.resolved, || dns_fix(e)) {
         Err(verdict) => verdict,
-        Ok(found) if found.is_empty() => Verdict::Wrong(
-            Severity::Problem,
-            format!("{hostname} has no address"),
-            dns_fix(e),
-        ),
-        Ok(found) => Verdict::Fine(format!("{hostname} → {}", list(found))),
+        Ok(found) if found.is_empty() => {
+            Verdict::problem(format!("{hostname} has no address"), dns_fix(e))
+        }
+        Ok(found) => Verdict::fine(format!("{hostname} → {}", list(found))),
     }
 }
 
+/// Another address than the front door's is fine as long as the tenant itself answers
+/// there, unopened: a load balancer or NAT in front. Where somebody opens the TLS who
+/// speaks Kubernetes, the name is right and the proxy is the news.
 fn address(e: &Evidence) -> Verdict {
     let (Some(hostname), Ok(found)) = (&e.hostname, &e.resolved) else {
         return Verdict::Skip;
@@ -91,19 +136,24 @@ fn address(e: &Evidence) -> Verdict {
     if found.is_empty() || e.front_door_addresses.is_empty() {
         return Verdict::Skip;
     }
-    let wrong: Vec<_> = found
+    let strange: Vec<IpAddr> = found
         .iter()
         .filter(|a| !e.front_door_addresses.contains(a))
         .copied()
         .collect();
-    if wrong.is_empty() {
-        return Verdict::Fine("it is the front door's address".to_owned());
+    if strange.is_empty() {
+        return Verdict::fine("it is the front door's address");
     }
-    Verdict::Wrong(
-        Severity::Problem,
+    if e.certificate
+        .as_ref()
+        .is_ok_and(|c| c.of_tenant_ca || c.speaks_kubernetes)
+    {
+        return Verdict::fine(format!("through {}, which passes it on", list(&strange)));
+    }
+    Verdict::problem(
         format!(
             "{hostname} → {}, but the front door is at {}",
-            list(&wrong),
+            list(&strange),
             list(&e.front_door_addresses)
         ),
         dns_fix(e),
@@ -113,23 +163,15 @@ fn address(e: &Evidence) -> Verdict {
 fn dns_fix(e: &Evidence) -> String {
     format!(
         "steward dns {} -n {}   # the records to make",
-        name(e),
-        namespace(e)
+        e.name(),
+        e.namespace()
     )
 }
 
-fn list(addresses: &[std::net::IpAddr]) -> String {
+fn list(addresses: &[IpAddr]) -> String {
     addresses
         .iter()
         .map(ToString::to_string)
         .collect::<Vec<_>>()
         .join(", ")
-}
-
-pub(super) fn namespace(e: &Evidence) -> &str {
-    e.tenant.split('/').next().unwrap_or_default()
-}
-
-pub(super) fn name(e: &Evidence) -> &str {
-    e.tenant.split('/').nth(1).unwrap_or_default()
 }

@@ -1,19 +1,53 @@
 //! Who answers on the tenant's name, and is its certificate good?
 
-use super::names::{name, namespace};
-use super::{Check, Verdict, seen};
+use super::{Check, Verdict, fix, seen};
 use crate::evidence::{Certificate, Evidence};
-use crate::finding::{Group, Severity};
+use crate::finding::{Act, Group, Remedy, Side};
 
 /// A day: the operator renews long before.
 const SOON: i64 = 24 * 3600;
 
+/// Seconds that clocks may differ: beyond, tokens and fresh certificates fail.
+pub(super) const APART: i64 = 60;
+
+const ROTATE: &str = "certs.steward.butlerlabs.dev/rotate";
+
 pub(super) const CHECKS: &[Check] = &[
+    Check {
+        id: "tls-answers",
+        group: Group::Tls,
+        what: "somebody answers with TLS for the hostname",
+        why: "a front door that knows no route for the name, or no pod behind it, ends the handshake",
+        follows: &[
+            "hostname-unique",
+            "spec-accepted",
+            "dns-address",
+            "front-door-class",
+            "front-door-object",
+            "front-door-runs",
+            "front-door-accepted",
+            "front-door-leftovers",
+            "datastore",
+            "datastore-credentials",
+            "quota",
+            "images",
+            "pods",
+            "service-endpoints",
+        ],
+        judge: answers,
+    },
     Check {
         id: "tls-passthrough",
         group: Group::Tls,
         what: "the tenant's own API server answers, unopened on the way",
         why: "something in front that opens TLS can read everything, and client certificates can't pass",
+        follows: &[
+            "hostname-unique",
+            "spec-accepted",
+            "dns-address",
+            "front-door-passthrough",
+            "front-door-leftovers",
+        ],
         judge: own,
     },
     Check {
@@ -21,6 +55,7 @@ pub(super) const CHECKS: &[Check] = &[
         group: Group::Tls,
         what: "the certificate names the hostname and kubernetes.default.svc",
         why: "clients refuse a certificate that does not name what they dialled",
+        follows: &[],
         judge: names,
     },
     Check {
@@ -28,6 +63,7 @@ pub(super) const CHECKS: &[Check] = &[
         group: Group::Tls,
         what: "the certificate is valid for more than a day",
         why: "nobody gets in with an expired certificate",
+        follows: &["clock"],
         judge: expiry,
     },
     Check {
@@ -35,22 +71,31 @@ pub(super) const CHECKS: &[Check] = &[
         group: Group::Tls,
         what: "this clock and the API server's agree",
         why: "certificates and tokens are valid by the clock; more than a minute apart they fail",
+        follows: &[],
         judge: clock,
     },
 ];
 
 fn with(e: &Evidence, judge: impl FnOnce(&Certificate) -> Verdict) -> Verdict {
+    match &e.certificate {
+        Ok(found) => judge(found),
+        Err(_) => Verdict::Skip,
+    }
+}
+
+fn answers(e: &Evidence) -> Verdict {
     if e.tcp.is_err() {
         return Verdict::Skip;
     }
-    match seen(&e.certificate, || {
+    let look = || {
+        let host = e.hostname.as_deref().unwrap_or("ADDRESS");
         format!(
-            "openssl s_client -connect {}:{} -servername {0} </dev/null",
-            e.hostname.as_deref().unwrap_or("ADDRESS"),
+            "openssl s_client -connect {host}:{} -servername {host} </dev/null",
             e.port
         )
-    }) {
-        Ok(found) => judge(found),
+    };
+    match seen(&e.certificate, look) {
+        Ok(found) => Verdict::fine(&found.subject),
         Err(verdict) => verdict,
     }
 }
@@ -58,12 +103,25 @@ fn with(e: &Evidence, judge: impl FnOnce(&Certificate) -> Verdict) -> Verdict {
 fn own(e: &Evidence) -> Verdict {
     with(e, |c| {
         if c.of_tenant_ca {
-            return Verdict::Fine(format!("{} signed by the tenant's CA", c.subject));
+            return Verdict::fine(format!("{}, signed by the tenant's CA", c.subject));
         }
-        Verdict::Wrong(
-            Severity::Problem,
-            format!("{} answers, which the tenant's CA did not sign: something on the way opens TLS, or the name leads elsewhere", c.subject),
-            "switch the front door to TLS passthrough; where that is impossible set spec.addons.tcpProxy.mode to Terminate".to_owned(),
+        let seen = if c.speaks_kubernetes {
+            format!(
+                "{} answers, which the tenant's CA did not sign, and passes requests on: it opens the TLS",
+                c.subject
+            )
+        } else {
+            format!(
+                "{} answers, which the tenant's CA did not sign: something on the way opens TLS, or the name leads elsewhere",
+                c.subject
+            )
+        };
+        let terminate = fix::patch(e, "{\"addons\":{\"tcpProxy\":{\"mode\":\"Terminate\"}}}");
+        Verdict::problem(
+            seen,
+            format!(
+                "{terminate}   # where it must be opened; better: switch what is in front to TLS passthrough"
+            ),
         )
     })
 }
@@ -80,31 +138,30 @@ fn names(e: &Evidence) -> Verdict {
             .chain(["kubernetes.default.svc"]);
         let missing: Vec<&str> = wanted.filter(|w| !c.sans.iter().any(|s| s == w)).collect();
         if missing.is_empty() {
-            return Verdict::Fine(format!("{} names", c.sans.len()));
+            return Verdict::fine(format!("{} names", c.sans.len()));
         }
-        Verdict::Wrong(
-            Severity::Problem,
-            format!("{} missing", missing.join(", ")),
-            rotate(e),
+        rotate(
+            e,
+            Verdict::problem(format!("{} missing", missing.join(", ")), rotation(e)),
         )
     })
 }
 
 fn expiry(e: &Evidence) -> Verdict {
     with(e, |c| {
-        let left = c.not_after.as_second() - e.now.as_second();
-        match left {
-            l if l <= 0 => Verdict::Wrong(
-                Severity::Problem,
-                format!("expired at {}", c.not_after),
-                rotate(e),
+        if !c.of_tenant_ca {
+            return Verdict::Skip;
+        }
+        match c.not_after.as_second() - e.now.as_second() {
+            left if left <= 0 => rotate(
+                e,
+                Verdict::problem(format!("expired at {}", c.not_after), rotation(e)),
             ),
-            l if l < SOON => Verdict::Wrong(
-                Severity::Warning,
-                format!("ends at {}", c.not_after),
-                rotate(e),
+            left if left < SOON => rotate(
+                e,
+                Verdict::warning(format!("ends at {}", c.not_after), rotation(e)),
             ),
-            l => Verdict::Fine(format!("{} days left", l / 86_400)),
+            left => Verdict::fine(format!("{} days left", left / 86_400)),
         }
     })
 }
@@ -112,19 +169,37 @@ fn expiry(e: &Evidence) -> Verdict {
 fn clock(e: &Evidence) -> Verdict {
     match e.clock_skew {
         Err(_) => Verdict::Skip,
-        Ok(skew) if skew.abs() <= 60 => Verdict::Fine(format!("{skew} s apart")),
-        Ok(skew) => Verdict::Wrong(
-            Severity::Problem,
-            format!("{skew} s apart"),
-            "timedatectl set-ntp true   # on the machine whose clock is wrong".to_owned(),
-        ),
+        Ok(skew) if skew.abs() <= APART => Verdict::fine(format!("{} s apart", skew.abs())),
+        Ok(skew) => {
+            let word = if skew > 0 { "ahead of" } else { "behind" };
+            Verdict::problem(
+                format!("this machine is {} s {word} the API server", skew.abs()),
+                "timedatectl set-ntp true   # on the machine whose clock is wrong",
+            )
+        }
     }
 }
 
-fn rotate(e: &Evidence) -> String {
-    format!(
-        "kubectl annotate secret -n {} {}-api-server-certificate certs.steward.butlerlabs.dev/rotate=",
-        namespace(e),
-        name(e)
+fn rotation(e: &Evidence) -> String {
+    let anew = || {
+        let (namespace, name) = (e.namespace(), e.name());
+        format!(
+            "kubectl annotate secret -n {namespace} {name}-api-server-certificate {ROTATE}= --overwrite"
+        )
+    };
+    fix::repaired(e, anew)
+}
+
+fn rotate(e: &Evidence, found: Verdict) -> Verdict {
+    found.safely(
+        e,
+        Remedy {
+            side: Side::Management,
+            api_version: "v1",
+            kind: "Secret",
+            namespace: e.namespace().to_owned(),
+            name: format!("{}-api-server-certificate", e.name()),
+            act: Act::Annotate(ROTATE, String::new()),
+        },
     )
 }

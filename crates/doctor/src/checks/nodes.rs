@@ -1,0 +1,141 @@
+//! Are the nodes well, and does the API server reach them?
+
+use super::inside::{addon, with};
+use super::tls::APART;
+use super::{Check, Verdict, fix};
+use crate::evidence::Evidence;
+use crate::finding::Group;
+
+pub(super) const CHECKS: &[Check] = &[
+    Check {
+        id: "nodes",
+        group: Group::Inside,
+        what: "every node is ready",
+        why: "pods run on nodes",
+        follows: &["node-clocks"],
+        judge: nodes,
+    },
+    Check {
+        id: "konnectivity",
+        group: Group::Inside,
+        what: "konnectivity agents run",
+        why: "exec, logs, port-forward, webhooks and aggregated APIs go through them",
+        follows: &["nodes", "operator"],
+        judge: konnectivity,
+    },
+    Check {
+        id: "kubelets-reached",
+        group: Group::Inside,
+        what: "the API server reaches every kubelet",
+        why: "exec and logs fail without it, even when every pod is well",
+        follows: &["nodes", "konnectivity"],
+        judge: reached,
+    },
+    Check {
+        id: "node-clocks",
+        group: Group::Inside,
+        what: "the nodes' clocks and the API server's agree",
+        why: "a node whose clock is off refuses good certificates and tokens, and has its own refused",
+        follows: &[],
+        judge: clocks,
+    },
+];
+
+fn nodes(e: &Evidence) -> Verdict {
+    with(e, |i| {
+        if i.nodes.is_empty() {
+            return Verdict::warning(
+                "there is no node yet",
+                format!(
+                    "steward join {} -n {}   # run what it prints on a worker",
+                    e.name(),
+                    e.namespace()
+                ),
+            );
+        }
+        let down: Vec<&str> = i
+            .nodes
+            .iter()
+            .filter(|n| !n.ready)
+            .map(|n| n.name.as_str())
+            .collect();
+        match down.first() {
+            None => Verdict::fine(format!("{} ready", i.nodes.len())),
+            Some(first) => Verdict::problem(
+                format!("not ready: {}", down.join(", ")),
+                fix::in_tenant(e, &format!("describe node {first}")),
+            ),
+        }
+    })
+}
+
+fn konnectivity(e: &Evidence) -> Verdict {
+    if !e.konnectivity {
+        return Verdict::Skip;
+    }
+    with(e, |i| {
+        addon(
+            e,
+            &i.konnectivity,
+            i.nodes.len(),
+            "k8s-app=konnectivity-agent",
+        )
+    })
+}
+
+fn reached(e: &Evidence) -> Verdict {
+    with(e, |i| {
+        let failed: Vec<String> = i
+            .kubelets
+            .iter()
+            .filter_map(|k| {
+                k.outcome
+                    .as_ref()
+                    .err()
+                    .map(|why| format!("{}: {why}", k.node))
+            })
+            .collect();
+        match (failed.is_empty(), i.kubelets.len()) {
+            (true, 0) => Verdict::Skip,
+            (true, count) => Verdict::fine(format!("{count} asked")),
+            (false, _) if e.konnectivity => Verdict::problem(
+                failed.join("; "),
+                fix::in_tenant(
+                    e,
+                    "rollout restart -n kube-system daemonset/konnectivity-agent",
+                ),
+            ),
+            (false, _) => Verdict::problem(
+                failed.join("; "),
+                fix::patch(e, "{\"addons\":{\"konnectivity\":{}}}")
+                    + "   # where no route leads to the nodes",
+            ),
+        }
+    })
+}
+
+fn clocks(e: &Evidence) -> Verdict {
+    with(e, |i| {
+        let known = i
+            .nodes
+            .iter()
+            .filter_map(|n| Some((n.name.as_str(), n.clock_ahead?)));
+        let wrong: Vec<String> = known
+            .filter(|(_, ahead)| ahead.abs() > APART)
+            .map(|(name, ahead)| {
+                let word = if ahead > 0 { "ahead" } else { "behind" };
+                format!("{name} is {} s {word}", ahead.abs())
+            })
+            .collect();
+        if i.nodes.is_empty() {
+            Verdict::Skip
+        } else if wrong.is_empty() {
+            Verdict::fine("they agree")
+        } else {
+            Verdict::problem(
+                wrong.join(", "),
+                "timedatectl set-ntp true   # on that node",
+            )
+        }
+    })
+}
