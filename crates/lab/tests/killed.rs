@@ -55,6 +55,10 @@ fn traces(name: &str) -> Traces {
         let environment = String::from_utf8_lossy(&read("environ")).replace('\0', "\n");
         let cgroup = String::from_utf8_lossy(&read("cgroup")).into_owned();
         let line = String::from_utf8_lossy(&read("cmdline")).replace('\0', " ");
+        // A dead process that its parent has not waited for yet holds nothing.
+        if String::from_utf8_lossy(&read("status")).contains("State:\tZ") {
+            continue;
+        }
         let marked = environment
             .lines()
             .any(|l| l == format!("STEWARD_LAB={name}"))
@@ -104,6 +108,15 @@ fn down(name: &str) {
         "{}",
         String::from_utf8_lossy(&output.stderr)
     );
+}
+
+/// Processes of the machine come and go, so a difference has to last to be one.
+fn expect_gone(name: &str, before: &Traces, when: &str) {
+    let end = Instant::now() + Duration::from_secs(20);
+    while traces(name) != *before && Instant::now() < end {
+        std::thread::park_timeout(Duration::from_millis(200));
+    }
+    assert_eq!(traces(name), *before, "{when}");
 }
 
 /// Removes the lab also when an assertion failed.
@@ -181,5 +194,5 @@ fn a_lab_whose_every_process_is_killed_is_removed_as_well() {
         );
     }
     down(&name);
-    assert_eq!(traces(&name), before);
+    expect_gone(&name, &before, "after all was killed");
 }
