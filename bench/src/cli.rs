@@ -5,7 +5,9 @@ use std::{ffi::OsString, path::PathBuf, process::ExitCode};
 use anyhow::Result;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use crate::{backend, operator, run};
+#[cfg(feature = "operator")]
+use crate::operator;
+use crate::{backend, run};
 
 /// Measures Steward's data plane beside HAProxy, nginx, Envoy and Traefik.
 #[derive(Debug, Parser)]
@@ -20,8 +22,10 @@ pub(crate) struct Arguments {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Measures our operator beside Kamaji on a real API server, objects only.
+    #[cfg(feature = "operator")]
     Operator(operator::OperatorArguments),
     /// What `steward-bench operator` runs inside its own network namespace.
+    #[cfg(feature = "operator")]
     #[command(hide = true)]
     OperatorInside(operator::OperatorArguments),
     /// What `steward-bench` runs inside its own network namespace.
@@ -89,7 +93,9 @@ impl Arguments {
         match self.command {
             None => run::start(&self.proxies),
             Some(Command::Inside(arguments)) => run::run(&arguments).map(|()| ExitCode::SUCCESS),
+            #[cfg(feature = "operator")]
             Some(Command::Operator(arguments)) => operator::start(&arguments),
+            #[cfg(feature = "operator")]
             Some(Command::OperatorInside(arguments)) => {
                 operator::run(&arguments).map(|()| ExitCode::SUCCESS)
             }
@@ -100,7 +106,7 @@ impl Arguments {
 
 impl ProxyArguments {
     /// The same arguments again, for the program inside the namespace.
-    pub(crate) fn again(&self, more_bin_dirs: &[PathBuf]) -> Vec<OsString> {
+    pub(crate) fn again(&self) -> Vec<OsString> {
         let mut words: Vec<OsString> = vec!["inside".into()];
         let mut flag = |name: &str, value: Option<OsString>| {
             words.push(name.into());
@@ -118,7 +124,7 @@ impl ProxyArguments {
         for target in &self.targets {
             flag("--targets", Some(target.into()));
         }
-        for directory in self.bin_dir.iter().chain(more_bin_dirs) {
+        for directory in &self.bin_dir {
             flag("--bin-dir", Some(directory.into()));
         }
         if let Some(out) = &self.out {
@@ -144,10 +150,9 @@ mod tests {
 
     #[test]
     fn what_was_asked_outside_is_asked_inside() {
-        let line =
-            "steward-bench --quick --only conn,node-rt --targets haproxy --bin-dir /a --out /o";
+        let line = "steward-bench --quick --only conn,node-rt --targets haproxy --bin-dir /a --bin-dir /b --out /o";
         let outside = Arguments::parse_from(line.split(' ')).proxies;
-        let words = outside.again(&[PathBuf::from("/b")]);
+        let words = outside.again();
         let inside = Arguments::parse_from(std::iter::once("steward-bench".into()).chain(words));
         let Some(Command::Inside(inside)) = inside.command else {
             panic!("not `inside`")

@@ -10,6 +10,7 @@ mod load;
 mod machine;
 mod measures;
 mod netns;
+#[cfg(feature = "operator")]
 mod operator;
 mod pki;
 mod process;

@@ -24,7 +24,10 @@ use std::{
 
 use anyhow::{Context as _, Result, bail};
 use clap::Args;
-use steward_lab::parts::{Part, Release};
+use steward_lab::{
+    parts::{self, Part, Release},
+    progress::Progress,
+};
 
 use self::{
     contender::{Contender, Keys},
@@ -79,8 +82,9 @@ pub(crate) fn start(arguments: &OperatorArguments) -> Result<ExitCode> {
         (Part::Kubernetes(Release::V1_36), &["kube-apiserver"][..]),
         (Part::Etcd, &["etcd", "etcdctl"][..]),
     ] {
+        let found = parts::ensure(part, &parts::Options::from_env()?, &Progress::stderr())?;
         for program in programs {
-            symlink(tools::from_parts(part, program)?, bin.join(program))?;
+            symlink(found.path(program)?, bin.join(program))?;
         }
     }
     let mut words: Vec<OsString> = vec!["operator-inside".into()];

@@ -143,11 +143,13 @@ impl Drop for Process {
 }
 
 /// CPU time of a process that somebody else started.
+#[cfg(feature = "operator")]
 pub(crate) fn cpu_of(pid: u32) -> Duration {
     Duration::from_nanos(task_nanos(pid))
 }
 
 /// The process that was started with this argument.
+#[cfg(feature = "operator")]
 pub(crate) fn with_argument(argument: &str) -> Option<u32> {
     parents().into_keys().find(|pid| {
         let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();

@@ -1,13 +1,8 @@
 //! A run from beginning to end, inside the namespace.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-    process::ExitCode,
-};
+use std::{fs, path::PathBuf, process::ExitCode};
 
 use anyhow::{Context as _, Result, bail};
-use steward_lab::parts::Part;
 
 use crate::{
     cli::ProxyArguments,
@@ -22,24 +17,10 @@ use crate::{
     tools::{self, Tools},
 };
 
-/// Rivals that come out of the lab's parts: the name of the program.
-const FROM_PARTS: [(Part, &str); 2] = [(Part::Envoy, "envoy"), (Part::Traefik, "traefik")];
-
-/// Outside the namespace, where there is a network: gets what is missing, goes in.
+/// Goes into the namespace.
 pub(crate) fn start(arguments: &ProxyArguments) -> Result<ExitCode> {
     let work = netns::work()?;
-    let here = Tools::new(&arguments.bin_dir);
-    let mut directories = Vec::new();
-    for (part, program) in FROM_PARTS {
-        if !arguments.wants_target(program) || here.find(program).is_some() {
-            continue;
-        }
-        match tools::from_parts(part, program) {
-            Ok(path) => directories.extend(path.parent().map(Path::to_owned)),
-            Err(error) => eprintln!("{program} will be left out: {error:#}"),
-        }
-    }
-    netns::enter(&arguments.again(&directories), work.path())
+    netns::enter(&arguments.again(), work.path())
 }
 
 /// Starts everything, measures, reports.

@@ -1,17 +1,10 @@
-//! Where programs are found: what the caller named, beside this program, PATH.
-//! What the lab keeps as a part can be asked for as well; refuses to install
-//! anything into the system.
+//! Where programs are found: what the caller named, beside this program, the lab's
+//! parts, PATH. Refuses to install anything.
 
 use std::{
-    env,
+    env, fs,
     path::{Path, PathBuf},
     process::Command,
-};
-
-use anyhow::Result;
-use steward_lab::{
-    parts::{self, Part},
-    progress::Progress,
 };
 
 /// Directories in the order in which they are searched.
@@ -21,11 +14,12 @@ pub(crate) struct Tools {
 }
 
 impl Tools {
-    /// The caller's directories, then our own, then PATH and where Debian puts daemons.
+    /// The caller's directories, then our own, the lab's parts, PATH, and where Debian puts daemons.
     pub(crate) fn new(named: &[PathBuf]) -> Self {
         let mut directories = named.to_vec();
         let own = env::current_exe().ok();
         directories.extend(own.as_deref().and_then(Path::parent).map(Path::to_owned));
+        directories.extend(parts());
         directories.extend(env::split_paths(&env::var_os("PATH").unwrap_or_default()));
         directories.push(PathBuf::from("/usr/sbin"));
         Self { directories }
@@ -40,10 +34,23 @@ impl Tools {
     }
 }
 
-/// A program of one of the lab's parts, fetched or built into its cache if need be.
-pub(crate) fn from_parts(part: Part, program: &str) -> Result<PathBuf> {
-    let programs = parts::ensure(part, &parts::Options::from_env()?, &Progress::stderr())?;
-    Ok(programs.path(program)?.to_owned())
+/// Where `steward-lab parts` keeps programs: one folder per part and version.
+fn parts() -> Vec<PathBuf> {
+    let folder = |name: &str| {
+        env::var_os(name)
+            .filter(|value| !value.is_empty())
+            .map(PathBuf::from)
+    };
+    let cache = folder("STEWARD_CACHE")
+        .or_else(|| Some(folder("XDG_CACHE_HOME")?.join("steward")))
+        .or_else(|| Some(folder("HOME")?.join(".cache/steward")));
+    let entries = cache.and_then(|cache| fs::read_dir(cache.join("parts")).ok());
+    entries
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|entry| entry.path().join("bin"))
+        .collect()
 }
 
 /// The first line with a digit that a program says about its version.
