@@ -2,6 +2,7 @@
 //!
 //! Nothing else in the tree is written by a program; a file in this list is never edited by hand.
 
+mod cli_reference;
 mod conditions;
 mod manifests;
 mod rbac;
@@ -24,6 +25,7 @@ fn files() -> Result<Vec<File>> {
     files.push(rbac::file());
     files.push(reference::file()?);
     files.push(conditions::file());
+    files.push(cli_reference::file());
     Ok(files)
 }
 

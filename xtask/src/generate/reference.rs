@@ -50,7 +50,11 @@ pub(super) fn file() -> Result<File> {
                 section(&mut content, part, schema);
             }
         }
-        rules(&mut content, root, "");
+        content.push_str("\n### What is refused\n\n");
+        rules(&mut content, root);
+        if names.kind == "TenantControlPlane" {
+            policies(&mut content);
+        }
     }
     Ok(File {
         path: "docs/reference/api.md".into(),
@@ -144,31 +148,31 @@ fn required(schema: &Value, name: &str) -> bool {
     names.is_some_and(|names| names.iter().any(|required| required == name))
 }
 
-fn rules(content: &mut String, schema: &Value, path: &str) {
-    if path.is_empty() {
-        content.push_str("\n### What is refused\n\n");
-    }
-    for rule in schema
+fn rules(content: &mut String, schema: &Value) {
+    let own = schema
         .get("x-kubernetes-validations")
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten()
-    {
-        let at = format!("{path}{}", text(rule, "fieldPath"));
-        let at = at.trim_start_matches('.');
-        let at = if at.is_empty() { "metadata.name" } else { at };
-        let _ = writeln!(content, "- `{at}`: {}", text(rule, "message"));
+        .and_then(Value::as_array);
+    for rule in own.into_iter().flatten() {
+        let _ = writeln!(content, "- {}", cell(text(rule, "message")));
     }
-    for (name, field) in schema
-        .get("properties")
-        .and_then(Value::as_object)
-        .into_iter()
-        .flatten()
-    {
-        rules(content, field, &format!("{path}.{name}"));
+    let fields = schema.get("properties").and_then(Value::as_object);
+    for field in fields.into_iter().flat_map(|fields| fields.values()) {
+        rules(content, field);
     }
     if let Some(items) = schema.get("items") {
-        rules(content, items, &format!("{path}[]"));
+        rules(content, items);
+    }
+}
+
+/// Rules of admission policies, which are about tenants only.
+fn policies(content: &mut String) {
+    for policy in steward_api::rules::policies::objects() {
+        let rules = policy
+            .pointer("/spec/validations")
+            .and_then(Value::as_array);
+        for rule in rules.into_iter().flatten() {
+            let _ = writeln!(content, "- {}", cell(text(rule, "message")));
+        }
     }
 }
 

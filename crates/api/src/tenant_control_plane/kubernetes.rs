@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 #[serde(rename_all = "camelCase")]
 pub struct KubernetesSpec {
     /// Kubernetes version, for example `v1.36.3`. Raise it one minor version at a time; it can't be
-    /// lowered to an earlier minor version.
+    /// lowered below the version that runs.
     #[schemars(length(min = 5, max = 64))]
     pub version: String,
     /// How kubelets of nodes that join are configured.

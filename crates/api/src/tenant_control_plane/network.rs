@@ -51,7 +51,7 @@ pub struct NetworkProfile {
     #[schemars(length(max = 2), inner(length(min = 1, max = 43)))]
     pub service_cidrs: Vec<String>,
     /// Range of the tenant's pod addresses; `10.244.0.0/16` without it. Use `podCidrs` for two
-    /// address families.
+    /// address families. It can't be changed later.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 43))]
     pub pod_cidr: Option<String>,
