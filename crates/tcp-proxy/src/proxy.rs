@@ -120,6 +120,16 @@ impl Proxy {
             ..Route::default()
         })
     }
+
+    /// Whether a connection ended because of the upstream. A handshake that takes too long is the
+    /// client's own when its TLS ends here.
+    fn is_upstreams_fault(&self, end: &End) -> bool {
+        match end {
+            End::ServerTls(_) | End::ServerFailed(_) => true,
+            End::HandshakeTimeout => matches!(self.mode, Mode::EndToEnd(_)),
+            _ => false,
+        }
+    }
 }
 
 fn unavailable<E>(_: E) -> Refusal {
@@ -215,9 +225,7 @@ impl Program for Proxy {
     }
 
     fn finished(&self, _: &Context<'_>, session: Session, summary: &Summary) {
-        if let End::ServerTls(_) | End::ServerFailed(_) | End::HandshakeTimeout = &summary.end
-            && summary.to_client == 0
-        {
+        if self.is_upstreams_fault(&summary.end) && summary.to_client == 0 {
             self.health.suspect();
             if let Some(address) = session.address {
                 self.upstream.failed(address);

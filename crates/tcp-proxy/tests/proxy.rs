@@ -146,7 +146,7 @@ fn gate(pki: &Pki, listen: &str, apiserver: SocketAddr) -> steward_gate::Running
         &"--key",
         &shown.key.display(),
     ];
-    let args = steward_gate::Args::parse_from(words.map(|word| word.to_string()));
+    let args = steward_gate::Args::parse_from(words.map(ToString::to_string));
     steward_gate::Running::start(&args).unwrap()
 }
 

@@ -6,8 +6,8 @@
 //! itself is an immutable value that is swapped.
 //!
 //! Order: what the name resolves to (or is said to be, by an alias), then pinned addresses, then
-//! the internal endpoint. An address that did not answer goes to the end until the next
-//! resolution, so that it costs one connection its timeout and not every one.
+//! the internal endpoint. An address that did not answer goes to the end until the thread finds
+//! that it answers again, so that it costs one connection its timeout and not every one.
 
 mod resolve;
 mod target;
@@ -91,6 +91,8 @@ struct State {
     resolution: Resolution,
     /// What the name resolved to last.
     resolved: Vec<SocketAddr>,
+    /// Those that did not answer, until they do.
+    failed: Vec<SocketAddr>,
     /// When the name was last asked for, and when it will be next.
     last: Instant,
     due: Instant,
@@ -112,6 +114,7 @@ impl Upstream {
                 Resolution::Known
             },
             resolved: Vec::new(),
+            failed: Vec::new(),
             last: now,
             due: now,
             retry: RETRY,
@@ -159,11 +162,9 @@ impl Upstream {
     /// name is resolved again soon.
     pub fn failed(&self, address: SocketAddr) {
         let mut state = self.shared.lock();
-        let mut addresses = self.shared.addresses.load().to_vec();
-        if let Some(place) = addresses.iter().position(|&known| known == address) {
-            let moved = addresses.remove(place);
-            addresses.push(moved);
-            self.shared.addresses.store(Arc::new(addresses));
+        if !state.failed.contains(&address) {
+            state.failed.push(address);
+            self.shared.publish(&state);
         }
         self.shared.hurry(&mut state);
     }
@@ -201,6 +202,13 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Puts the list out: those that failed come last, in the same order otherwise.
+    fn publish(&self, state: &State) {
+        let mut addresses = self.target.addresses(&state.resolved);
+        addresses.sort_by_key(|address| state.failed.contains(address));
+        self.addresses.store(Arc::new(addresses));
+    }
+
     /// Brings the next resolution forward, but not closer than [`AFTER_FAILURE`] to the last.
     fn hurry(&self, state: &mut State) {
         let soon = state.last + AFTER_FAILURE;
@@ -228,14 +236,22 @@ impl Shared {
                 .wait_timeout(state, wait)
                 .unwrap_or_else(PoisonError::into_inner);
         }
+        let failed = state.failed.clone();
         drop(state);
         let answer = self.target.resolve(resolver);
+        let recovered: Vec<_> = failed
+            .into_iter()
+            .filter(|&address| resolver.answers(address))
+            .collect();
         let mut state = self.lock();
         state.last = Instant::now();
         state.take(answer);
+        let known = self.target.addresses(&state.resolved);
+        state
+            .failed
+            .retain(|address| known.contains(address) && !recovered.contains(address));
         state.due = state.last + state.retry;
-        self.addresses
-            .store(Arc::new(self.target.addresses(&state.resolved)));
+        self.publish(&state);
         for waker in mem::take(&mut state.waiting) {
             waker.wake();
         }

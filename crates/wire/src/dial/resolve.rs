@@ -2,13 +2,22 @@
 
 use std::{
     io,
-    net::{SocketAddr, ToSocketAddrs},
+    net::{SocketAddr, TcpStream, ToSocketAddrs},
+    time::Duration,
 };
+
+/// How long an address that failed before may take to answer.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Something that knows names. May block.
 pub trait Resolve: Send {
     /// All addresses of `name`, best first.
     fn resolve(&self, name: &str, port: u16) -> io::Result<Vec<SocketAddr>>;
+
+    /// Whether something listens at an address that did not answer before.
+    fn answers(&self, address: SocketAddr) -> bool {
+        TcpStream::connect_timeout(&address, PATIENCE).is_ok()
+    }
 }
 
 /// What the node itself believes: `/etc/hosts`, then the servers in `/etc/resolv.conf`. Both are

@@ -21,6 +21,10 @@ impl Resolve for Scripted {
             .recv()
             .unwrap_or_else(|_| Err(io::Error::other("over")))
     }
+
+    fn answers(&self, _: SocketAddr) -> bool {
+        true
+    }
 }
 
 /// Fails at once.
@@ -29,6 +33,10 @@ struct Never;
 impl Resolve for Never {
     fn resolve(&self, _: &str, _: u16) -> io::Result<Vec<SocketAddr>> {
         Err(io::Error::other("no such name"))
+    }
+
+    fn answers(&self, _: SocketAddr) -> bool {
+        false
     }
 }
 
@@ -179,7 +187,7 @@ fn the_first_connection_waits_for_the_first_answer() {
 }
 
 #[test]
-fn an_address_that_failed_is_tried_last_until_the_next_answer() {
+fn an_address_that_failed_is_tried_last_until_it_answers() {
     let (answers, resolver) = scripted();
     let upstream = Upstream::start(target("t1.example.com:443"), resolver).unwrap();
     let (one, two) = (addr("192.0.2.1:443"), addr("192.0.2.2:443"));
@@ -210,4 +218,19 @@ fn addresses_outlive_the_name() {
         .unwrap();
     wait_for(&upstream, &Resolution::Failed("server is gone".to_owned()));
     assert_eq!(all(&upstream), [addr("192.0.2.1:443")]);
+}
+
+#[test]
+fn an_address_that_stays_silent_stays_last() {
+    let pins = ["192.0.2.1".parse().unwrap(), "192.0.2.2".parse().unwrap()];
+    let upstream = Upstream::start(target("t1.example.com:443").with_pinned(&pins), Never).unwrap();
+    let (one, two) = (addr("192.0.2.1:443"), addr("192.0.2.2:443"));
+    wait_for(&upstream, &Resolution::Failed("no such name".to_owned()));
+    upstream.failed(one);
+    let before = upstream.addresses();
+    // The next resolution publishes a new list, with the same order.
+    while Arc::ptr_eq(&before, &upstream.addresses()) {
+        thread::yield_now();
+    }
+    assert_eq!(all(&upstream), [two, one]);
 }

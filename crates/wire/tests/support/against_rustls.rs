@@ -64,9 +64,10 @@ pub(crate) fn compare(wire: &[u8]) {
             assert_eq!(hello.sni(), sni.as_deref());
             assert!(hello.alpn().eq(alpn.iter().map(Vec::as_slice)));
         }
-        (_, Verdict::Refused) | (Outcome::NeedMore, Verdict::NeedMore) => {}
-        // Refused on the header alone, while rustls waits for the rest.
-        (Outcome::Malformed(_) | Outcome::NotTls(_), Verdict::NeedMore) => {}
+        // A hello that is malformed or no TLS at all is refused on its header alone, while rustls
+        // waits for the rest.
+        (_, Verdict::Refused)
+        | (Outcome::NeedMore | Outcome::Malformed(_) | Outcome::NotTls(_), Verdict::NeedMore) => {}
         (Outcome::Malformed(reason), Verdict::Accepted { .. }) => {
             assert!(
                 refused_on_purpose(*reason),
@@ -86,4 +87,3 @@ fn refused_on_purpose(reason: Malformed) -> bool {
             | Malformed::ServerName(_)
     )
 }
-
