@@ -91,13 +91,10 @@ pub fn serve(address: SocketAddr, handler: Arc<Handler>) -> Result<SocketAddr, L
 fn accept_all(listener: &TcpListener, handler: &Arc<Handler>) {
     let busy = Arc::new(AtomicUsize::new(0));
     loop {
-        let stream = match listener.accept() {
-            Ok((stream, _)) => stream,
-            Err(_) => {
-                // Out of descriptors, most likely: that passes.
-                thread::sleep(Duration::from_millis(50));
-                continue;
-            }
+        let Ok((stream, _)) = listener.accept() else {
+            // Out of descriptors, most likely: that passes.
+            thread::sleep(Duration::from_millis(50));
+            continue;
         };
         if busy.fetch_add(1, Relaxed) >= MOST {
             busy.fetch_sub(1, Relaxed);

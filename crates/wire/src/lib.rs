@@ -1,4 +1,4 @@
-//! The data plane's core: ClientHello, PROXY protocol, relay, TLS identity, dial, drain.
+//! The data plane's core: `ClientHello`, PROXY protocol, relay, TLS identity, dial, drain.
 
 pub mod admin;
 mod counters;

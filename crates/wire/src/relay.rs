@@ -145,10 +145,12 @@ fn pump<S>(session: &mut Session<S>, side: Side, tools: &mut Tools) -> bool {
         return false;
     }
     let (from, to) = session.pair(side);
-    if from.splicing && from.transform.is_none() && to.transform.is_none() {
-        if let Some(pipe) = tools.pipes.take() {
-            return splice_once(session, side, pipe, tools);
-        }
+    if from.splicing
+        && from.transform.is_none()
+        && to.transform.is_none()
+        && let Some(pipe) = tools.pipes.take()
+    {
+        return splice_once(session, side, pipe, tools);
     }
     copy_once(session, side, tools)
 }

@@ -68,6 +68,10 @@ pub(crate) enum Phase {
 }
 
 /// One side of a session.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "independent facts about a socket, and most of them meet"
+)]
 #[derive(Debug, Default)]
 pub(crate) struct Leg {
     pub(crate) fd: Option<OwnedFd>,

@@ -26,6 +26,8 @@ pub(crate) struct Wheel {
     next: u64,
     slots: Vec<Vec<u64>>,
     entries: usize,
+    /// No slot before this one has an entry.
+    soonest: u64,
 }
 
 impl Tick {
@@ -40,6 +42,7 @@ impl Wheel {
             next: 1,
             slots,
             entries: 0,
+            soonest: u64::MAX,
         }
     }
 
@@ -52,9 +55,9 @@ impl Wheel {
     /// Puts `entry` where [`Wheel::expired`] finds it once `at` has passed.
     pub(crate) fn insert(&mut self, at: Tick, entry: u64) {
         let at = u64::from(at.0).clamp(self.next, self.next + SLOTS - 1);
-        let slot = usize::try_from(at % SLOTS).unwrap_or(0);
-        self.slots[slot].push(entry);
+        self.slots[slot(at)].push(entry);
         self.entries += 1;
+        self.soonest = self.soonest.min(at);
     }
 
     /// How long until something may expire; `None` if nothing is set.
@@ -62,9 +65,7 @@ impl Wheel {
         if self.entries == 0 {
             return None;
         }
-        let ahead = (self.next..self.next + SLOTS)
-            .find(|tick| !self.slots[usize::try_from(tick % SLOTS).unwrap_or(0)].is_empty())?;
-        let due = self.epoch + TICK * u32::try_from(ahead).unwrap_or(u32::MAX);
+        let due = self.epoch + TICK * u32::try_from(self.soonest).unwrap_or(u32::MAX);
         Some(due.saturating_duration_since(now))
     }
 
@@ -72,18 +73,34 @@ impl Wheel {
     pub(crate) fn expired(&mut self, now: Instant, into: &mut Vec<u64>) {
         let passed = now.saturating_duration_since(self.epoch).as_millis() / TICK.as_millis();
         let passed = u64::try_from(passed).unwrap_or(u64::MAX);
+        if passed >= self.soonest {
+            self.empty_until(passed, into);
+        }
+        self.next = self.next.max(passed + 1);
+    }
+
+    fn empty_until(&mut self, passed: u64, into: &mut Vec<u64>) {
         // After a long sleep one turn finds everything there is.
         let last = passed.min(self.next + SLOTS - 1);
-        while self.next <= last && self.entries > 0 {
-            let slot = usize::try_from(self.next % SLOTS).unwrap_or(0);
+        for tick in self.soonest.max(self.next)..=last {
+            let slot = slot(tick);
             self.entries -= self.slots[slot].len();
             into.append(&mut self.slots[slot]);
             // A burst must not leave its memory in the slot for good.
             self.slots[slot].shrink_to(64);
-            self.next += 1;
         }
-        self.next = self.next.max(passed + 1);
+        self.soonest = if self.entries == 0 {
+            u64::MAX
+        } else {
+            let ahead = last + 1..last + 1 + SLOTS;
+            let full = |tick: &u64| !self.slots[slot(*tick)].is_empty();
+            ahead.into_iter().find(full).unwrap_or(last + 1)
+        };
     }
+}
+
+fn slot(tick: u64) -> usize {
+    usize::try_from(tick % SLOTS).unwrap_or(0)
 }
 
 #[cfg(test)]
@@ -101,7 +118,7 @@ mod tests {
     fn an_entry_further_than_a_turn_comes_up_early_rather_than_never() {
         let epoch = Instant::now();
         let mut wheel = Wheel::new(epoch);
-        wheel.insert(wheel.tick(epoch + Duration::from_secs(3600)), 1);
+        wheel.insert(wheel.tick(epoch + Duration::from_hours(1)), 1);
         let mut found = Vec::new();
         wheel.expired(epoch + Duration::from_secs(70), &mut found);
         assert_eq!(found, [1]);

@@ -9,7 +9,7 @@ use std::{
     net::{IpAddr, Ipv4Addr, SocketAddr},
     os::fd::{AsFd, OwnedFd},
     sync::Arc,
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use rustix::{
@@ -32,7 +32,9 @@ use crate::{
 };
 
 mod accept;
+mod deadline;
 mod dial;
+mod linger;
 mod peek;
 
 /// What a worker shares with the rest of the process.
@@ -81,9 +83,6 @@ enum Flow {
 /// The inbox's token; listeners count from zero.
 const INBOX: u8 = u8::MAX;
 
-/// How long a refused client may take to read why.
-const LINGER: std::time::Duration = std::time::Duration::from_secs(1);
-
 const NOWHERE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
 
 impl<P: Program> Worker<P> {
@@ -120,10 +119,11 @@ impl<P: Program> Worker<P> {
     pub(crate) fn run(mut self) {
         let mut events = Vec::new();
         let mut expired = Vec::new();
-        while !self.cut && !(self.draining && self.sessions.len() == 0) {
-            let timeout = match self.again.is_empty() {
-                true => self.wheel.wait(self.place.now),
-                false => Some(std::time::Duration::ZERO),
+        while !(self.cut || self.draining && self.sessions.len() == 0) {
+            let timeout = if self.again.is_empty() {
+                self.wheel.wait(self.place.now)
+            } else {
+                Some(Duration::ZERO)
             };
             if let Err(error) = self.poller.wait(&mut events, timeout) {
                 // Only a bug makes epoll fail; a worker that spins helps nobody.
@@ -183,7 +183,14 @@ impl<P: Program> Worker<P> {
         let flow = match session.phase {
             Phase::Peek => self.read_hello(token, &mut session),
             Phase::Dial if side == Side::Server => self.dialled(token, &mut session, flags),
-            Phase::Linger => self.linger_on(&mut session),
+            Phase::Linger => {
+                // Its deadline is set already.
+                match self.linger_on(&mut session) {
+                    Flow::Keep => self.sessions.put(token, session),
+                    Flow::Over(end) => self.end(token, *session, end),
+                }
+                return;
+            }
             Phase::Wait | Phase::Dial | Phase::Shake | Phase::Relay => {
                 self.drive(token, &mut session)
             }
@@ -281,117 +288,6 @@ impl<P: Program> Worker<P> {
             }
         }
         Flow::Keep
-    }
-
-    /// Tells the client why it is refused, and waits for it to read that: a socket
-    /// closed over unread bytes would be reset, and the reply with it.
-    fn linger(&mut self, session: &mut Session<P::Session>, reply: &[u8], end: End) -> Flow {
-        if let Some(fd) = session.server.fd.take() {
-            drop(fd);
-            self.shared.descriptors.close(1);
-        }
-        session.server = Leg::default();
-        session.client.held = Vec::new();
-        session.client.write(reply);
-        let Some(fd) = &session.client.fd else {
-            return Flow::Over(end);
-        };
-        if session.client.broken || session.client.eof && session.client.clear() {
-            return Flow::Over(end);
-        }
-        if session.client.out.is_empty()
-            && rustix::net::shutdown(fd, rustix::net::Shutdown::Write).is_err()
-        {
-            return Flow::Over(end);
-        }
-        session.phase = Phase::Linger;
-        session.end = Some(Box::new(end));
-        session.deadline = self.wheel.tick(self.place.now + LINGER);
-        Flow::Keep
-    }
-
-    /// Answers a refusal by the program.
-    fn refuse(&mut self, session: &mut Session<P::Session>, refusal: &Refusal) -> Flow {
-        let end = End::Refused(refusal.reason);
-        if refusal.reply.is_empty() {
-            Flow::Over(end)
-        } else {
-            self.linger(session, &refusal.reply, end)
-        }
-    }
-
-    /// Reads and forgets what a refused client still sends.
-    fn linger_on(&mut self, session: &mut Session<P::Session>) -> Flow {
-        let end = |session: &mut Session<P::Session>| {
-            Flow::Over(session.end.take().map_or(End::Closed, |end| *end))
-        };
-        if !session.client.out.is_empty() {
-            session.client.flush(&mut self.tools.pipes);
-            let done = session.client.clear();
-            if done && let Some(fd) = &session.client.fd {
-                let _ = rustix::net::shutdown(fd, rustix::net::Shutdown::Write);
-            }
-        }
-        while session.client.readable {
-            let read = relay::read(&mut session.client, &mut self.tools.buffer);
-            if read.is_err() || session.client.eof {
-                return end(session);
-            }
-        }
-        Flow::Keep
-    }
-
-    /// The time of a session (or of an earlier one in its place) has come.
-    fn deadline(&mut self, token: Token) {
-        if token.as_reserved().is_some() {
-            self.resume_accepting();
-            return;
-        }
-        let Some(mut session) = self.sessions.take(token) else {
-            return;
-        };
-        let due = session.deadline;
-        let flow = if due == Tick::NEVER {
-            self.keep_alive(&mut session);
-            Flow::Keep
-        } else if due > self.wheel.tick(self.place.now) {
-            self.wheel.insert(due, token.raw());
-            Flow::Keep
-        } else {
-            match session.phase {
-                Phase::Peek => Flow::Over(End::HelloTimeout),
-                Phase::Dial => self.dial_timeout(token, &mut session),
-                Phase::Wait | Phase::Shake => self.linger(&mut session, &[], End::HandshakeTimeout),
-                Phase::Linger => Flow::Over(session.end.take().map_or(End::Closed, |end| *end)),
-                Phase::Relay => Flow::Keep,
-            }
-        };
-        self.settle(token, session, flow);
-    }
-
-    /// A connection that lives past its first deadline is worth four calls; the
-    /// client's socket inherited the same from its listener.
-    fn keep_alive(&mut self, session: &mut Session<P::Session>) {
-        if session.phase == Phase::Relay
-            && !session.kept_alive
-            && let Some(fd) = &session.server.fd
-        {
-            session.kept_alive = true;
-            // Without it a dead server is found by the next write only.
-            let _ = crate::listener::keep_alive(fd);
-        }
-    }
-
-    /// Sets when [`Worker::deadline`] looks at the session.
-    fn set_deadline(
-        &mut self,
-        token: Token,
-        session: &mut Session<P::Session>,
-        after: std::time::Duration,
-    ) {
-        let tick = self.wheel.tick(self.place.now + after);
-        session.deadline = tick;
-        self.wheel.insert(tick, token.raw());
     }
 
     fn settle(&mut self, token: Token, session: Box<Session<P::Session>>, flow: Flow) {

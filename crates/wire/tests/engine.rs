@@ -1,5 +1,11 @@
 //! The engine from the outside: real sockets, a program that decides little.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test that can't set up its scene fails"
+)]
+
 use std::{
     io::{Read, Write},
     net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream},
@@ -29,7 +35,11 @@ const GOODBYE: u8 = 0;
 
 impl Flip {
     fn boxed(opener: bool) -> Box<dyn Transform> {
-        Box::new(Self { opener, ready: false, key: 0 })
+        Box::new(Self {
+            opener,
+            ready: false,
+            key: 0,
+        })
     }
 }
 
@@ -44,7 +54,9 @@ impl Transform for Flip {
         if !self.ready && self.opener && wire.is_empty() {
             reply.push(0x5a);
         }
-        if !self.ready && let Some((first, rest)) = wire.split_first() {
+        if !self.ready
+            && let Some((first, rest)) = wire.split_first()
+        {
             if self.opener {
                 self.key = *first;
             } else {
@@ -123,14 +135,21 @@ impl Program for Test {
         let (client, server) = match self.mode {
             Mode::Undecided => return Peek::More,
             Mode::Refuse => {
-                return Peek::Refuse(Refusal { reply: b"no, thank you".into(), reason: "test" });
+                return Peek::Refuse(Refusal {
+                    reply: b"no, thank you".into(),
+                    reason: "test",
+                });
             }
             Mode::FlipClient => (ClientLeg::Tls(Flip::boxed(false)), None),
             Mode::FlipServer => (ClientLeg::Plain, Some(Flip::boxed(true))),
             Mode::FlipBothLater => (ClientLeg::Later, Some(Flip::boxed(true))),
             Mode::Plain | Mode::Eager | Mode::Wait => (ClientLeg::Plain, None),
         };
-        Peek::Dial(Box::new(Route { client, server, ..Route::default() }))
+        Peek::Dial(Box::new(Route {
+            client,
+            server,
+            ..Route::default()
+        }))
     }
 
     fn dial(&self, cx: &Context<'_>, tried: &mut usize, failure: Option<&DialFailure>) -> Next {
@@ -178,9 +197,16 @@ fn start(mode: Mode, addresses: Vec<SocketAddr>, config: &Config) -> Setup {
         wakers: Mutex::default(),
     });
     let speaks_first = mode != Mode::Eager;
-    let listen = Listen { client_speaks_first: speaks_first, ..Listen::new(local()) };
+    let listen = Listen {
+        client_speaks_first: speaks_first,
+        ..Listen::new(local())
+    };
     let engine = Engine::start(config, &[listen], &program).unwrap();
-    Setup { engine, program, ends }
+    Setup {
+        engine,
+        program,
+        ends,
+    }
 }
 
 impl Setup {
@@ -286,7 +312,11 @@ const SIZES: [usize; 7] = [1, 100, 16_384, 65_536, 65_537, 1_000_000, 6_000_003]
 fn bytes_arrive_whole_with_half_closes_in_both_orders() {
     for backend in [mirror(), echo()] {
         for pipes in [0, 4] {
-            let config = Config { pipes, workers: 1, ..Config::default() };
+            let config = Config {
+                pipes,
+                workers: 1,
+                ..Config::default()
+            };
             let setup = start(Mode::Plain, vec![backend], &config);
             for (seed, size) in (1..).zip(SIZES) {
                 let sent = noise(size, seed);
@@ -295,7 +325,11 @@ fn bytes_arrive_whole_with_half_closes_in_both_orders() {
                 assert_eq!(setup.end(), (End::Closed, size as u64, size as u64));
             }
             let spliced = setup.engine.counters().spliced;
-            assert_eq!(spliced > 0, pipes > 0, "large streams are spliced if they may be");
+            assert_eq!(
+                spliced > 0,
+                pipes > 0,
+                "large streams are spliced if they may be"
+            );
         }
     }
 }
@@ -385,7 +419,10 @@ fn a_broken_handshake_ends_the_connection_and_is_told() {
     stream.write_all(b"x").unwrap();
     let _ = stream.read(&mut [0]);
     drop(stream);
-    assert_eq!(setup.end().0, End::ClientTls("that is not a handshake".into()));
+    assert_eq!(
+        setup.end().0,
+        End::ClientTls("that is not a handshake".into())
+    );
 }
 
 #[test]
@@ -406,15 +443,12 @@ fn a_reader_that_pauses_holds_the_writer_back_and_loses_nothing() {
     let mut stuck = 0;
     // Blocked for good once nothing moves for a while.
     while stuck < 40 {
-        match stream.write(&chunk) {
-            Ok(count) => {
-                sent += count;
-                stuck = 0;
-            }
-            Err(_) => {
-                stuck += 1;
-                thread::sleep(Duration::from_millis(5));
-            }
+        if let Ok(count) = stream.write(&chunk) {
+            sent += count;
+            stuck = 0;
+        } else {
+            stuck += 1;
+            thread::sleep(Duration::from_millis(5));
         }
     }
     go.send(()).unwrap();
@@ -428,7 +462,11 @@ fn a_reader_that_pauses_holds_the_writer_back_and_loses_nothing() {
 #[test]
 fn an_address_that_does_not_answer_is_followed_by_the_next() {
     let closed = TcpListener::bind(local()).unwrap().local_addr().unwrap();
-    let setup = start(Mode::Plain, vec![closed, closed, echo()], &Config::default());
+    let setup = start(
+        Mode::Plain,
+        vec![closed, closed, echo()],
+        &Config::default(),
+    );
     let sent = noise(10, 1);
     assert_eq!(exchange(setup.connect(), sent.clone(), &[]), sent);
     assert_eq!(setup.engine.counters().dial_failures, 2);
@@ -445,7 +483,9 @@ fn a_session_without_address_waits_for_its_waker() {
     let setup = start(Mode::Wait, vec![echo()], &Config::default());
     let mut stream = setup.connect();
     stream.write_all(b"hello").unwrap();
-    until("the session waits", || !setup.program.wakers.lock().unwrap().is_empty());
+    until("the session waits", || {
+        !setup.program.wakers.lock().unwrap().is_empty()
+    });
     let waker = setup.program.wakers.lock().unwrap().remove(0);
     waker.wake();
     let mut back = [0; 5];
@@ -472,7 +512,10 @@ fn a_refused_client_reads_why_although_it_sent_more() {
 
 #[test]
 fn a_client_that_never_finishes_its_first_bytes_is_closed() {
-    let config = Config { hello_timeout: Duration::from_millis(100), ..Config::default() };
+    let config = Config {
+        hello_timeout: Duration::from_millis(100),
+        ..Config::default()
+    };
     let setup = start(Mode::Undecided, vec![], &config);
     let mut stream = setup.connect();
     stream.write_all(b"x").unwrap();
@@ -480,12 +523,19 @@ fn a_client_that_never_finishes_its_first_bytes_is_closed() {
     let mut long = setup.connect();
     let _ = long.write_all(&noise(70_000, 1));
     let end = setup.end().0;
-    assert!(matches!(end, End::HelloTooLong | End::HelloTimeout), "{end:?}");
+    assert!(
+        matches!(end, End::HelloTooLong | End::HelloTimeout),
+        "{end:?}"
+    );
 }
 
 #[test]
 fn the_oldest_unfinished_client_gives_way_when_descriptors_run_out() {
-    let config = Config { max_descriptors: Some(16), workers: 1, ..Config::default() };
+    let config = Config {
+        max_descriptors: Some(16),
+        workers: 1,
+        ..Config::default()
+    };
     let setup = start(Mode::Undecided, vec![], &config);
     let clients: Vec<TcpStream> = (0..40)
         .map(|_| {
@@ -501,7 +551,11 @@ fn the_oldest_unfinished_client_gives_way_when_descriptors_run_out() {
 
 #[test]
 fn accepting_pauses_without_descriptors_and_goes_on_by_itself() {
-    let config = Config { max_descriptors: Some(16), workers: 1, ..Config::default() };
+    let config = Config {
+        max_descriptors: Some(16),
+        workers: 1,
+        ..Config::default()
+    };
     let setup = start(Mode::Plain, vec![echo()], &config);
     let mut clients = Vec::new();
     for number in 0..8 {
@@ -513,7 +567,9 @@ fn accepting_pauses_without_descriptors_and_goes_on_by_itself() {
     // Waits in the kernel's queue: all sixteen descriptors are in use.
     let mut ninth = setup.connect();
     ninth.write_all(b"9").unwrap();
-    until("accepting pauses", || setup.engine.counters().accept_pauses > 0);
+    until("accepting pauses", || {
+        setup.engine.counters().accept_pauses > 0
+    });
     drop(clients.pop());
     ninth.read_exact(&mut [0]).unwrap();
     for stream in &mut clients {

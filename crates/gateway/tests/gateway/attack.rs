@@ -38,7 +38,9 @@ fn ten_thousand_half_open_clients_harm_nobody_and_are_closed() {
     let mut slow = Vec::new();
     for number in 0..10_000 {
         // The limit of this machine may be lower than the attack.
-        let Ok(mut stream) = TcpStream::connect(gateway.address) else { break };
+        let Ok(mut stream) = TcpStream::connect(gateway.address) else {
+            break;
+        };
         // A byte more for each, so that all positions are tried.
         let _ = stream.write_all(&start[..1 + number % (start.len() - 1)]);
         slow.push(stream);

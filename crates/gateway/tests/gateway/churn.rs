@@ -37,10 +37,17 @@ fn backends_of_the_churn_test() {
     }
     raise_limit();
     let epoll = epoll::create(CreateFlags::CLOEXEC).unwrap();
-    let listeners: Vec<TcpListener> =
-        (0..BACKENDS).map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
+    let listeners: Vec<TcpListener> = (0..BACKENDS)
+        .map(|_| TcpListener::bind("127.0.0.1:0").unwrap())
+        .collect();
     for (number, listener) in listeners.iter().enumerate() {
-        epoll::add(&epoll, listener, EventData::new_u64(number as u64), EventFlags::IN).unwrap();
+        epoll::add(
+            &epoll,
+            listener,
+            EventData::new_u64(number as u64),
+            EventFlags::IN,
+        )
+        .unwrap();
         println!("backend {}", listener.local_addr().unwrap());
     }
     let mut streams: HashMap<u64, (TcpStream, u8, bool)> = HashMap::new();
@@ -57,7 +64,9 @@ fn backends_of_the_churn_test() {
                 streams.insert(key, (stream, u8::try_from(token).unwrap(), false));
                 continue;
             }
-            let Some((stream, name, greeted)) = streams.get_mut(&token) else { continue };
+            let Some((stream, name, greeted)) = streams.get_mut(&token) else {
+                continue;
+            };
             let alive = match stream.read(&mut buffer) {
                 // The hello is one small segment here; it is not echoed.
                 Ok(1..) if !*greeted => {
@@ -76,7 +85,11 @@ fn backends_of_the_churn_test() {
 
 fn backends() -> (Running, Vec<SocketAddr>) {
     let mut child = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "churn::backends_of_the_churn_test", "--nocapture"])
+        .args([
+            "--exact",
+            "churn::backends_of_the_churn_test",
+            "--nocapture",
+        ])
         .env(IN_CHILD, "1")
         .stdout(Stdio::piped())
         .spawn()
@@ -106,7 +119,9 @@ fn change(router: &Router, addresses: &[SocketAddr], round: usize) {
         ..RouteSpec::default()
     };
     if round % 10 == 0 {
-        let routes: Vec<_> = (0..HOSTS).map(|n| (host(n).parse().unwrap(), spec(n))).collect();
+        let routes: Vec<_> = (0..HOSTS)
+            .map(|n| (host(n).parse().unwrap(), spec(n)))
+            .collect();
         router.update(|table| {
             table.replaced(routes.iter().map(|(host, spec)| (Clone::clone(host), spec)))
         });
@@ -131,7 +146,12 @@ impl Live {
         let mut name = [0xff];
         stream.read_exact(&mut name).expect("a backend answers");
         let allowed = [0, 1].map(|round| backend_of(number % HOSTS, round));
-        assert!(allowed.contains(&usize::from(name[0])), "{} went to {}", host(number), name[0]);
+        assert!(
+            allowed.contains(&usize::from(name[0])),
+            "{} went to {}",
+            host(number),
+            name[0]
+        );
         Self { stream, number }
     }
 
@@ -141,7 +161,9 @@ impl Live {
 
     fn check(&mut self, round: usize) {
         let mut echoed = [0; 16];
-        self.stream.read_exact(&mut echoed).expect("the connection lives");
+        self.stream
+            .read_exact(&mut echoed)
+            .expect("the connection lives");
         let expected = format!("{:08}{:08}", self.number, round);
         assert_eq!(String::from_utf8_lossy(&echoed), expected);
     }
@@ -155,8 +177,12 @@ fn five_thousand_connections_live_through_a_thousand_tables() {
     let router = Arc::new(Router::default());
     change(&router, &addresses, 0);
     let metrics = Arc::new(Metrics::new(10));
-    let gateway =
-        Arc::new(Gateway::new(Arc::clone(&router), metrics, Trust::default(), false));
+    let gateway = Arc::new(Gateway::new(
+        Arc::clone(&router),
+        metrics,
+        Trust::default(),
+        false,
+    ));
     let listen = Listen::new("127.0.0.1:0".parse().unwrap());
     let engine = Engine::start(&Config::default(), &[listen], &gateway).unwrap();
     let address = engine.addresses()[0];
@@ -176,15 +202,20 @@ fn five_thousand_connections_live_through_a_thousand_tables() {
         }
         let mut round = 0;
         while round < 3 || !done.load(Relaxed) {
-            live.iter_mut().for_each(|connection| connection.send(round));
-            live.iter_mut().for_each(|connection| connection.check(round));
+            live.iter_mut()
+                .for_each(|connection| connection.send(round));
+            live.iter_mut()
+                .for_each(|connection| connection.check(round));
             round += 1;
         }
         assert_eq!(engine.counters().live, CONNECTIONS as u64);
     });
     // The last table rules: round 1000 is even.
     let last = connect(address);
-    let mut last = Live { stream: last, number: 0 };
+    let mut last = Live {
+        stream: last,
+        number: 0,
+    };
     last.stream.write_all(&hellos[0]).unwrap();
     let mut name = [0xff];
     last.stream.read_exact(&mut name).unwrap();

@@ -45,7 +45,9 @@ fn nginx(certificates: &Certificates) -> (Running, SocketAddr) {
         .spawn()
         .expect("nginx is installed (apt install nginx-light)");
     let running = Running(child);
-    until("nginx listens", || std::net::TcpStream::connect(address).is_ok());
+    until("nginx listens", || {
+        std::net::TcpStream::connect(address).is_ok()
+    });
     (running, address)
 }
 
@@ -60,7 +62,11 @@ impl Scene {
         let certificates = Certificates::new();
         let (nginx, backend) = nginx(&certificates);
         let gateway = Gateway::start(&format!("routes:\n{}", route("*.example.com", backend)));
-        Self { certificates, _nginx: nginx, gateway }
+        Self {
+            certificates,
+            _nginx: nginx,
+            gateway,
+        }
     }
 
     fn port(&self) -> String {
@@ -83,7 +89,12 @@ fn run(program: &str, arguments: &[&str], input: &str) -> String {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+    child
+        .stdin
+        .take()
+        .unwrap()
+        .write_all(input.as_bytes())
+        .unwrap();
     let output = child.wait_with_output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     text + &String::from_utf8_lossy(&output.stderr)
@@ -102,13 +113,29 @@ fn curl_speaks_both_http_versions_and_keeps_its_certificate() {
     let scene = Scene::new();
     let to = format!("t1.example.com:443:127.0.0.1:{}", scene.port());
     let ca = scene.file("ca.pem");
-    let base = ["-s", "--connect-to", &to, "--cacert", &ca, "https://t1.example.com/"];
+    let base = [
+        "-s",
+        "--connect-to",
+        &to,
+        "--cacert",
+        &ca,
+        "https://t1.example.com/",
+    ];
     let output = run("curl", &[&base[..], &["--http1.1"]].concat(), "");
-    saw(&output, "sni=t1.example.com http=HTTP/1.1 alpn=http/1.1 client=\n");
+    saw(
+        &output,
+        "sni=t1.example.com http=HTTP/1.1 alpn=http/1.1 client=\n",
+    );
     let (cert, key) = (scene.file("client.pem"), scene.file("client.key"));
-    let output =
-        run("curl", &[&base[..], &["--http2", "--cert", &cert, "--key", &key]].concat(), "");
-    saw(&output, "sni=t1.example.com http=HTTP/2.0 alpn=h2 client=CN=somebody");
+    let output = run(
+        "curl",
+        &[&base[..], &["--http2", "--cert", &cert, "--key", &key]].concat(),
+        "",
+    );
+    saw(
+        &output,
+        "sni=t1.example.com http=HTTP/2.0 alpn=h2 client=CN=somebody",
+    );
 }
 
 #[test]
@@ -116,14 +143,26 @@ fn openssl_gets_through_and_reads_the_alerts() {
     let scene = Scene::new();
     let to = format!("127.0.0.1:{}", scene.port());
     let ca = scene.file("ca.pem");
-    let base = ["s_client", "-connect", &to, "-CAfile", &ca, "-quiet", "-verify_return_error"];
+    let base = [
+        "s_client",
+        "-connect",
+        &to,
+        "-CAfile",
+        &ca,
+        "-quiet",
+        "-verify_return_error",
+    ];
     for version in ["-tls1_2", "-tls1_3"] {
         let arguments = [&base[..], &["-servername", "T2.Example.Com", version]].concat();
         let output = run("openssl", &arguments, &request("t2.example.com"));
         saw(&output, "alpn= client=");
         saw(&output.to_lowercase(), "sni=t2.example.com");
     }
-    let output = run("openssl", &[&base[..], &["-servername", "t1.example.org"]].concat(), "");
+    let output = run(
+        "openssl",
+        &[&base[..], &["-servername", "t1.example.org"]].concat(),
+        "",
+    );
     saw(&output, "SSL alert number 112");
     let output = run("openssl", &[&base[..], &["-noservername"]].concat(), "");
     saw(&output, "SSL alert number 109");
@@ -136,8 +175,15 @@ fn gnutls_gets_through() {
     let output = run(
         "gnutls-cli",
         &[
-            "--x509cafile", &ca, "--sni-hostname", "t3.example.com", "--verify-hostname",
-            "t3.example.com", "--port", &port, "127.0.0.1",
+            "--x509cafile",
+            &ca,
+            "--sni-hostname",
+            "t3.example.com",
+            "--verify-hostname",
+            "t3.example.com",
+            "--port",
+            &port,
+            "127.0.0.1",
         ],
         &request("t3.example.com"),
     );
@@ -163,7 +209,10 @@ with context.wrap_socket(raw, server_hostname='t4.example.com') as tls:
         port = scene.port(),
     );
     let output = run("python3", &["-c", &program], "");
-    saw(&output, "sni=t4.example.com http=HTTP/1.1 alpn=http/1.1 client=CN=somebody");
+    saw(
+        &output,
+        "sni=t4.example.com http=HTTP/1.1 alpn=http/1.1 client=CN=somebody",
+    );
 }
 
 #[test]
@@ -199,7 +248,12 @@ func main() {
     let to = scene.gateway.address.to_string();
     let output = run(
         "go",
-        &["run", &source.display().to_string(), &scene.file("ca.pem"), &to],
+        &[
+            "run",
+            &source.display().to_string(),
+            &scene.file("ca.pem"),
+            &to,
+        ],
         "",
     );
     saw(&output, "sni=t5.example.com http=HTTP/1.1 alpn=http/1.1");
@@ -209,7 +263,9 @@ func main() {
 fn rustls_gets_through() {
     let scene = Scene::new();
     let mut roots = rustls::RootCertStore::empty();
-    roots.add(CertificateDer::from_pem_file(scene.file("ca.pem")).unwrap()).unwrap();
+    roots
+        .add(CertificateDer::from_pem_file(scene.file("ca.pem")).unwrap())
+        .unwrap();
     let chain = vec![CertificateDer::from_pem_file(scene.file("client.pem")).unwrap()];
     let key = PrivateKeyDer::from_pem_file(scene.file("client.key")).unwrap();
     let config = rustls::ClientConfig::builder()
@@ -219,8 +275,13 @@ fn rustls_gets_through() {
     let name = "t6.example.com".try_into().unwrap();
     let client = rustls::ClientConnection::new(Arc::new(config), name).unwrap();
     let mut stream = rustls::StreamOwned::new(client, connect(scene.gateway.address));
-    stream.write_all(request("t6.example.com").as_bytes()).unwrap();
+    stream
+        .write_all(request("t6.example.com").as_bytes())
+        .unwrap();
     let mut output = String::new();
     let _ = stream.read_to_string(&mut output);
-    saw(&output, "sni=t6.example.com http=HTTP/1.1 alpn= client=CN=somebody");
+    saw(
+        &output,
+        "sni=t6.example.com http=HTTP/1.1 alpn= client=CN=somebody",
+    );
 }

@@ -39,16 +39,27 @@ fn the_most_specific_route_answers_and_the_rest_gets_an_alert() {
 
 #[test]
 fn a_changed_file_is_seen_by_the_next_connection_and_no_other() {
-    let gateway =
-        Gateway::start(&format!("routes:\n{}", route("a.example.com", named_echo("one"))));
+    let gateway = Gateway::start(&format!(
+        "routes:\n{}",
+        route("a.example.com", named_echo("one"))
+    ));
     let mut before = stay(&gateway, "a.example.com", "one");
-    gateway.write_routes(&format!("routes:\n{}", route("a.example.com", named_echo("two"))));
-    until("the new route answers", || who(&gateway, "a.example.com") == Ok("two".into()));
+    gateway.write_routes(&format!(
+        "routes:\n{}",
+        route("a.example.com", named_echo("two"))
+    ));
+    until("the new route answers", || {
+        who(&gateway, "a.example.com") == Ok("two".into())
+    });
     gateway.write_routes("routes: [");
-    until("the broken file is noticed", || gateway.metric("steward_gateway_routes_file_good") == 0);
+    until("the broken file is noticed", || {
+        gateway.metric("steward_gateway_routes_file_good") == 0
+    });
     assert_eq!(who(&gateway, "a.example.com"), Ok("two".into()));
     gateway.write_routes("routes: []");
-    until("the route is gone", || who(&gateway, "a.example.com") == Err(112));
+    until("the route is gone", || {
+        who(&gateway, "a.example.com") == Err(112)
+    });
     before.write_all(b"still here").unwrap();
     let mut answer = [0; 10];
     before.read_exact(&mut answer).unwrap();
@@ -68,7 +79,9 @@ fn a_full_route_turns_away_and_others_do_not_notice() {
     assert_eq!(who(&gateway, "full.example.com"), Err(80));
     assert_eq!(who(&gateway, "free.example.com"), Ok("free".into()));
     drop(first);
-    until("there is room again", || who(&gateway, "full.example.com") == Ok("full".into()));
+    until("there is room again", || {
+        who(&gateway, "full.example.com") == Ok("full".into())
+    });
 }
 
 #[test]
@@ -79,10 +92,14 @@ fn handshakes_are_limited_per_route() {
         route("fast.example.com", named_echo("fast")),
     );
     let gateway = Gateway::start(&routes);
-    let refused = (0..200).filter(|_| who(&gateway, "slow.example.com") == Err(80)).count();
+    let refused = (0..200)
+        .filter(|_| who(&gateway, "slow.example.com") == Err(80))
+        .count();
     assert!(refused > 0, "a flood is slowed down");
     assert_eq!(who(&gateway, "fast.example.com"), Ok("fast".into()));
-    until("the flood is over", || who(&gateway, "slow.example.com") == Ok("slow".into()));
+    until("the flood is over", || {
+        who(&gateway, "slow.example.com") == Ok("slow".into())
+    });
 }
 
 #[test]
@@ -133,8 +150,15 @@ fn backends_get_the_proxy_header_they_ask_for() {
         stream.write_all(&hello("a.b")).unwrap();
         stream.shutdown(Shutdown::Write).unwrap();
         let mut bytes = Vec::new();
-        listener.accept().unwrap().0.read_to_end(&mut bytes).unwrap();
-        let (header, length) = proxy_protocol::parse(&bytes).unwrap().expect("a whole header");
+        listener
+            .accept()
+            .unwrap()
+            .0
+            .read_to_end(&mut bytes)
+            .unwrap();
+        let (header, length) = proxy_protocol::parse(&bytes)
+            .unwrap()
+            .expect("a whole header");
         assert_eq!(header.source, Some(stream.local_addr().unwrap()));
         assert_eq!(header.destination, Some(gateway.address));
         assert_eq!(&bytes[length..length + 2], &[22, 3], "the hello follows");
@@ -175,21 +199,25 @@ fn connections_go_to_the_backend_with_the_fewest() {
         streams.push(stream);
     }
     for name in ["one", "two", "six"] {
-        assert_eq!(names.iter().filter(|seen| *seen == name).count(), 3, "{names:?}");
+        assert_eq!(
+            names.iter().filter(|seen| *seen == name).count(),
+            3,
+            "{names:?}"
+        );
     }
 }
 
 #[test]
 fn random_sizes_with_half_closes_arrive_as_sent() {
-    let gateway =
-        Gateway::start(&format!("routes:\n{}", route("a.b", named_echo("echo"))));
+    let gateway = Gateway::start(&format!("routes:\n{}", route("a.b", named_echo("echo"))));
     thread::scope(|scope| {
         for number in 0..12_u32 {
             let mut stream = stay(&gateway, "a.b", "echo");
             scope.spawn(move || {
                 let length = (number * 7919 % 13) as usize * 65_000 + number as usize;
-                let sent: Vec<u8> =
-                    (0..length).map(|place| (place as u32 * (number + 3) >> 5) as u8).collect();
+                let sent: Vec<u8> = (0..length)
+                    .map(|place| (place as u32 * (number + 3) >> 5) as u8)
+                    .collect();
                 let mut writer = stream.try_clone().unwrap();
                 let expected = sent.clone();
                 let writing = thread::spawn(move || {

@@ -15,7 +15,10 @@ fn run(arguments: &[&str]) -> (Option<i32>, String) {
         .args(arguments)
         .output()
         .unwrap();
-    (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    (
+        output.status.code(),
+        String::from_utf8_lossy(&output.stderr).into_owned(),
+    )
 }
 
 #[test]
@@ -36,7 +39,10 @@ fn bad_input_at_the_start_is_a_sentence_and_code_two() {
     let taken = taken.local_addr().unwrap().to_string();
     let (code, text) = run(&[&base[..], &[&taken]].concat());
     assert_eq!(code, Some(2));
-    assert!(text.contains("--listen: cannot listen on") && text.contains("another process"), "{text}");
+    assert!(
+        text.contains("--listen: cannot listen on") && text.contains("another process"),
+        "{text}"
+    );
 
     let (code, text) = run(&["--listen", "nowhere", "--routes", &path]);
     assert_eq!(code, Some(2));
@@ -45,18 +51,25 @@ fn bad_input_at_the_start_is_a_sentence_and_code_two() {
 
 fn terminate(gateway: &Gateway) {
     let id = gateway.child.id().to_string();
-    assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
+    assert!(
+        Command::new("kill")
+            .args(["-TERM", &id])
+            .status()
+            .unwrap()
+            .success()
+    );
 }
 
 #[test]
 fn sigterm_finishes_what_is_open_and_takes_nothing_new() {
-    let mut gateway =
-        Gateway::start(&format!("routes:\n{}", route("a.b", named_echo("x"))));
+    let mut gateway = Gateway::start(&format!("routes:\n{}", route("a.b", named_echo("x"))));
     let mut stream = gateway.connect();
     stream.write_all(&hello("a.b")).unwrap();
     stream.read_exact(&mut [0]).unwrap();
     terminate(&gateway);
-    until("nobody listens", || TcpStream::connect(gateway.address).is_err());
+    until("nobody listens", || {
+        TcpStream::connect(gateway.address).is_err()
+    });
     assert!(gateway.page("/readyz").starts_with("HTTP/1.1 503"));
     assert!(gateway.page("/livez").starts_with("HTTP/1.1 200"));
     stream.write_all(b"y").unwrap();
@@ -67,8 +80,7 @@ fn sigterm_finishes_what_is_open_and_takes_nothing_new() {
 
 #[test]
 fn a_drain_ends_at_its_limit() {
-    let mut gateway =
-        Gateway::start(&format!("routes:\n{}", route("a.b", named_echo("x"))));
+    let mut gateway = Gateway::start(&format!("routes:\n{}", route("a.b", named_echo("x"))));
     let mut stream = gateway.connect();
     stream.write_all(&hello("a.b")).unwrap();
     stream.read_exact(&mut [0]).unwrap();
@@ -83,8 +95,13 @@ fn a_drain_ends_at_its_limit() {
 fn plain_http_is_told_to_use_tls() {
     let gateway = Gateway::start("routes: []\n");
     let mut stream = gateway.connect();
-    stream.write_all(b"GET / HTTP/1.1\r\nHost: a.b\r\n\r\n").unwrap();
+    stream
+        .write_all(b"GET / HTTP/1.1\r\nHost: a.b\r\n\r\n")
+        .unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
-    assert!(answer.starts_with("HTTP/1.0 400") && answer.contains("https://"), "{answer}");
+    assert!(
+        answer.starts_with("HTTP/1.0 400") && answer.contains("https://"),
+        "{answer}"
+    );
 }

@@ -37,18 +37,38 @@ impl Gateway {
         let path = dir.path().join("routes.yaml");
         fs::write(&path, routes).unwrap();
         let (address, admin) = (free_address(), free_address());
-        let script = format!("{}exec \"$0\" \"$@\"", if limits.is_empty() { String::new() } else { format!("{limits}; ") });
+        let script = format!(
+            "{}exec \"$0\" \"$@\"",
+            if limits.is_empty() {
+                String::new()
+            } else {
+                format!("{limits}; ")
+            }
+        );
         let child = Command::new("sh")
             .args(["-c", &script, env!("CARGO_BIN_EXE_steward-gateway")])
-            .args(["--listen", &address.to_string(), "--admin", &admin.to_string()])
+            .args([
+                "--listen",
+                &address.to_string(),
+                "--admin",
+                &admin.to_string(),
+            ])
             .args(["--drain-timeout", "5", "--routes"])
             .arg(&path)
             .args(flags)
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        let gateway = Self { address, admin, child, routes: path, _dir: dir };
-        until("the gateway is ready", || gateway.page("/readyz").starts_with("HTTP/1.1 200"));
+        let gateway = Self {
+            address,
+            admin,
+            child,
+            routes: path,
+            _dir: dir,
+        };
+        until("the gateway is ready", || {
+            gateway.page("/readyz").starts_with("HTTP/1.1 200")
+        });
         gateway
     }
 
@@ -72,8 +92,12 @@ impl Gateway {
     /// The value of a metric, written with its labels.
     pub(crate) fn metric(&self, name: &str) -> u64 {
         let page = self.page("/metrics");
-        let line = page.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
-        line.unwrap_or_else(|| panic!("no {name} in {page}")).parse().unwrap()
+        let line = page
+            .lines()
+            .find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+        line.unwrap_or_else(|| panic!("no {name} in {page}"))
+            .parse()
+            .unwrap()
     }
 
     pub(crate) fn connect(&self) -> TcpStream {
@@ -83,7 +107,10 @@ impl Gateway {
     /// Resident memory in KiB.
     pub(crate) fn memory(&self) -> u64 {
         let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+        let line = status
+            .lines()
+            .find_map(|line| line.strip_prefix("VmRSS:"))
+            .unwrap();
         line.trim().trim_end_matches(" kB").parse().unwrap()
     }
 }
@@ -114,7 +141,10 @@ pub(crate) fn connect(address: SocketAddr) -> TcpStream {
 
 /// An address that was free a moment ago.
 pub(crate) fn free_address() -> SocketAddr {
-    TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap()
+    TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
+        .unwrap()
+        .local_addr()
+        .unwrap()
 }
 
 pub(crate) fn until(what: &str, mut reached: impl FnMut() -> bool) {
@@ -129,7 +159,13 @@ pub(crate) fn until(what: &str, mut reached: impl FnMut() -> bool) {
 pub(crate) fn raise_limit() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let limit = getrlimit(Resource::Nofile);
-    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
+    let _ = setrlimit(
+        Resource::Nofile,
+        Rlimit {
+            current: limit.maximum,
+            ..limit
+        },
+    );
 }
 
 pub(crate) fn route(host: &str, backend: SocketAddr) -> String {
@@ -139,8 +175,9 @@ pub(crate) fn route(host: &str, backend: SocketAddr) -> String {
 /// A `ClientHello` as rustls writes it.
 pub(crate) fn hello(name: &str) -> Vec<u8> {
     let roots = rustls::RootCertStore::empty();
-    let config =
-        rustls::ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
+    let config = rustls::ClientConfig::builder()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
     let name = name.to_owned().try_into().unwrap();
     let mut client = rustls::ClientConnection::new(Arc::new(config), name).unwrap();
     let mut bytes = Vec::new();
@@ -210,7 +247,10 @@ impl Certificates {
             let key = KeyPair::generate().unwrap();
             let mut leaf = CertificateParams::new(names).unwrap();
             leaf.distinguished_name.push(DnType::CommonName, name);
-            write(&format!("{file}.pem"), leaf.signed_by(&key, &issuer).unwrap().pem());
+            write(
+                &format!("{file}.pem"),
+                leaf.signed_by(&key, &issuer).unwrap().pem(),
+            );
             write(&format!("{file}.key"), key.serialize_pem());
         }
         Self { dir }
