@@ -28,7 +28,12 @@ pub struct Options {
     pub kubernetes: bool,
 
     /// The port under which clients reach this gateway; listeners of Gateways must have it
-    #[arg(long, value_name = "PORT", default_value_t = 443, requires = "kubernetes")]
+    #[arg(
+        long,
+        value_name = "PORT",
+        default_value_t = 443,
+        requires = "kubernetes"
+    )]
     pub port: u16,
 
     /// The Service in front of this gateway; its address is written in the status of routes

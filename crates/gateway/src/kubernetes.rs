@@ -5,6 +5,7 @@
 //! what another controller could not read, it does not read either. The bytes of
 //! a connection never come near this module.
 
+pub mod access;
 pub mod claims;
 pub mod conditions;
 pub mod controller;

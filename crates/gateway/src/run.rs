@@ -66,11 +66,16 @@ fn serve(options: &Options) -> Result<(), Failure> {
     let metrics = Arc::new(Metrics::new(options.metrics_routes));
     let synced = Arc::new(AtomicBool::new(options.routes.is_some()));
     let reloader = match &options.routes {
-        Some(file) => Some(Reloader::start(file.clone(), Arc::clone(&router), Arc::clone(&metrics))?),
+        Some(file) => Some(Reloader::start(
+            file.clone(),
+            Arc::clone(&router),
+            Arc::clone(&metrics),
+        )?),
         None => None,
     };
     if options.kubernetes {
-        follow::start(following(options), Arc::clone(&router), Arc::clone(&synced)).map_err(system)?;
+        follow::start(following(options), Arc::clone(&router), Arc::clone(&synced))
+            .map_err(system)?;
     }
     let pages = Arc::new(Pages {
         router: Arc::clone(&router),

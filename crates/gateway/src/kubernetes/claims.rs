@@ -8,6 +8,8 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
+use ipnet::IpNet;
+
 /// One object's wish to have connections for a hostname.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Claim {
@@ -15,6 +17,8 @@ pub struct Claim {
     pub host: String,
     /// Where its connections go; may be empty while no pod is ready.
     pub backends: Vec<SocketAddr>,
+    /// Who may connect; empty is everyone.
+    pub allow: Vec<IpNet>,
     /// Who claims: `Ingress ns/name` or `TLSRoute ns/name`.
     pub owner: String,
     /// Older wins; see `world::seniority`.
@@ -63,6 +67,7 @@ mod tests {
         Claim {
             host: host.into(),
             backends: vec![SocketAddr::from(([127, 0, 0, 1], port))],
+            allow: Vec::new(),
             owner: owner.into(),
             seniority: (born, owner.into()),
         }

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use gateway_api::gatewayclasses::GatewayClass;
 use gateway_api::gateways::Gateway;
+use ipnet::IpNet;
 use k8s_openapi::api::networking::v1::Ingress;
 use k8s_openapi::jiff::Timestamp;
 use kube::api::{Api, DynamicObject, Patch, PatchParams};
@@ -32,11 +33,20 @@ const SETTLE: Duration = Duration::from_millis(25);
 /// How often we look whether the Gateway API has been installed meanwhile.
 const DISCOVER: Duration = Duration::from_secs(30);
 
+/// Where connections for a host go, and whose.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Goal {
+    /// Addresses of ready pods.
+    pub backends: Vec<SocketAddr>,
+    /// Who may connect; empty is everyone.
+    pub allow: Vec<IpNet>,
+}
+
 /// One change of the route table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// This host goes to these addresses.
-    Set(String, Vec<SocketAddr>),
+    /// This host goes there.
+    Set(String, Goal),
     /// This host is no longer ours.
     Remove(String),
 }
@@ -65,7 +75,7 @@ pub async fn run(
     watching.discover_gateway_api().await;
     watching.until_synced().await;
     let mut ready = Some(ready);
-    let mut routed: BTreeMap<String, Vec<SocketAddr>> = BTreeMap::new();
+    let mut routed: BTreeMap<String, Goal> = BTreeMap::new();
     let mut rediscover = tokio::time::interval(DISCOVER);
     rediscover.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
@@ -86,20 +96,26 @@ pub async fn run(
 fn step(
     world: &World,
     config: &Config,
-    routed: &mut BTreeMap<String, Vec<SocketAddr>>,
+    routed: &mut BTreeMap<String, Goal>,
     apply: &mut impl FnMut(Vec<Change>),
 ) -> Vec<Write> {
     let translation = translate(world, i32::from(config.port));
-    let wanted: BTreeMap<String, Vec<SocketAddr>> = translation
+    let wanted: BTreeMap<String, Goal> = translation
         .settled
         .routes
         .iter()
-        .map(|(host, claim)| (host.clone(), claim.backends.clone()))
+        .map(|(host, claim)| {
+            let goal = Goal {
+                backends: claim.backends.clone(),
+                allow: claim.allow.clone(),
+            };
+            (host.clone(), goal)
+        })
         .collect();
     let changes = diff(routed, &wanted);
     for change in &changes {
         match change {
-            Change::Set(host, backends) => info!(%host, backends = backends.len(), "route set"),
+            Change::Set(host, goal) => info!(%host, backends = goal.backends.len(), "route set"),
             Change::Remove(host) => info!(%host, "route removed"),
         }
     }
@@ -111,10 +127,7 @@ fn step(
 }
 
 /// What to change to come from one table to the other.
-fn diff(
-    old: &BTreeMap<String, Vec<SocketAddr>>,
-    new: &BTreeMap<String, Vec<SocketAddr>>,
-) -> Vec<Change> {
+fn diff(old: &BTreeMap<String, Goal>, new: &BTreeMap<String, Goal>) -> Vec<Change> {
     let gone = old
         .keys()
         .filter(|h| !new.contains_key(*h))
@@ -173,25 +186,28 @@ mod tests {
 
     #[test]
     fn only_what_differs_is_changed() {
-        let a: SocketAddr = "127.0.0.1:1".parse().unwrap();
-        let b: SocketAddr = "127.0.0.1:2".parse().unwrap();
+        let goal = |a: &str| Goal {
+            backends: vec![a.parse().unwrap()],
+            allow: Vec::new(),
+        };
+        let (a, b) = (goal("127.0.0.1:1"), goal("127.0.0.1:2"));
         let old = BTreeMap::from([
-            ("same".into(), vec![a]),
-            ("moved".into(), vec![a]),
-            ("gone".into(), vec![a]),
+            ("same".into(), a.clone()),
+            ("moved".into(), a.clone()),
+            ("gone".into(), a.clone()),
         ]);
         let new = BTreeMap::from([
-            ("same".into(), vec![a]),
-            ("moved".into(), vec![b]),
-            ("new".into(), vec![]),
+            ("same".into(), a.clone()),
+            ("moved".into(), b.clone()),
+            ("new".into(), Goal::default()),
         ]);
         let changes = diff(&old, &new);
         assert_eq!(
             changes,
             [
                 Change::Remove("gone".into()),
-                Change::Set("moved".into(), vec![b]),
-                Change::Set("new".into(), vec![]),
+                Change::Set("moved".into(), b.clone()),
+                Change::Set("new".into(), Goal::default()),
             ]
         );
     }

@@ -2,7 +2,6 @@
 //! away from the threads that carry bytes.
 
 use std::io;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
@@ -10,7 +9,7 @@ use std::thread;
 use kube::Client;
 use tracing::{error, warn};
 
-use super::controller::{self, Change, Config};
+use super::controller::{self, Change, Config, Goal};
 use crate::host::Host;
 use crate::route::RouteSpec;
 use crate::table::{Router, Table};
@@ -44,9 +43,9 @@ fn changed(table: &Table, changes: &[Change]) -> Table {
     let mut next = table.clone();
     for change in changes {
         match change {
-            Change::Set(host, backends) => {
+            Change::Set(host, goal) => {
                 if let Some(host) = parse(host) {
-                    next = next.with_route(host, &route(backends));
+                    next = next.with_route(host, &route(goal));
                 }
             }
             Change::Remove(host) => {
@@ -65,9 +64,10 @@ fn parse(host: &str) -> Option<Host> {
         .ok()
 }
 
-fn route(backends: &[SocketAddr]) -> RouteSpec {
+fn route(goal: &Goal) -> RouteSpec {
     RouteSpec {
-        backends: backends.to_vec(),
+        backends: goal.backends.clone(),
+        allow: goal.allow.clone(),
         ..RouteSpec::default()
     }
 }

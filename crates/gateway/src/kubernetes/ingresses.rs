@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 
 use k8s_openapi::api::networking::v1::{HTTPIngressPath, Ingress, IngressRule};
 
+use super::access;
 use super::claims::Claim;
 use super::hostname;
 use super::world::{Backends, CONTROLLER, PortRef, World, seniority};
@@ -80,6 +81,7 @@ pub fn claims(backends: &Backends<'_>, ingress: &Ingress) -> Vec<Claim> {
                 backends: backends
                     .resolve(namespace, &service.name, &port)
                     .unwrap_or_default(),
+                allow: access::allowed(&owner(ingress), ingress.metadata.annotations.as_ref()),
                 owner: owner(ingress),
                 seniority: seniority(&ingress.metadata),
             })

@@ -8,6 +8,7 @@ use std::net::SocketAddr;
 
 use gateway_api::tlsroutes::{TlsRouteParentRefs, TlsRouteRulesBackendRefs};
 
+use super::access;
 use super::claims::Claim;
 use super::conditions::Said;
 use super::hostname;
@@ -60,6 +61,7 @@ pub fn attach(
                     attachment.claims.extend(hosts.iter().map(|host| Claim {
                         host: host.clone(),
                         backends: resolved.addresses.clone(),
+                        allow: access::allowed(&owner(route), route.metadata.annotations.as_ref()),
                         owner: owner(route),
                         seniority: seniority(&route.metadata),
                     }));
