@@ -5,10 +5,12 @@
 //! themselves are in `tests/`. Everything here does what a user would do, with
 //! the tools a user has: helm, kubectl, kubeadm.
 
+mod load;
 mod pods;
 mod stage;
 mod tenant;
 
+pub use load::Load;
 pub use pods::Pod;
 pub use stage::{Stage, wait_for};
 pub use tenant::Tenant;

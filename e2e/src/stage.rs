@@ -1,11 +1,15 @@
 //! The management cluster with Steward installed as its chart installs it.
 
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
-use steward_lab::{Host, Lab, poll};
+use steward_lab::faults::{Allowed, Fault};
+use steward_lab::images::catalogue::Item;
+use steward_lab::parts;
+use steward_lab::progress::Progress;
+use steward_lab::{Host, HostId, Lab, poll};
 use tokio::io::AsyncWriteExt;
 
 use crate::tenant::Tenant;
@@ -85,6 +89,35 @@ impl Stage {
         }
         let kubeconfig = self.lab.tenant_kubeconfig(namespace, name).await?;
         Ok(Tenant::new(namespace, name, kubeconfig, self.lab.client_host()))
+    }
+
+    /// Makes foreign images known to every node.
+    pub async fn load(&self, items: &[Item]) -> Result<()> {
+        self.lab.load_items(items, &Progress::stderr()).await?;
+        Ok(())
+    }
+
+    /// Lets a worker reach nothing but the front door on port 443 and the name server:
+    /// what a tenant's network typically allows.
+    pub fn fence_in(&self, worker: u8, front_door: Ipv4Addr) -> Result<Fault> {
+        let tcp = vec![SocketAddr::from((front_door, 443))];
+        Ok(self.lab.fence_in(HostId::Worker(worker), &Allowed { tcp, names: true })?)
+    }
+
+    /// A folder for files of this story.
+    pub fn folder(&self) -> &Path {
+        self.work.path()
+    }
+
+    /// The files of somebody else's CRDs, as the lab's parts bring them.
+    pub async fn apply_crds(&self, of: &str) -> Result<()> {
+        let options = parts::Options::from_env()?;
+        let work = move || parts::ensure(parts::Part::Crds, &options, &Progress::stderr());
+        let programs = tokio::task::spawn_blocking(work).await??;
+        let folder = programs.share().context("the part has no files")?.join(of);
+        let folder = folder.to_str().context("path")?.to_owned();
+        self.kubectl(&["apply", "--server-side", "-f", &folder]).await?;
+        Ok(())
     }
 
     /// Lets a name lead to an address on every host.

@@ -36,9 +36,12 @@ async fn two_tenants_share_one_address_and_their_pods_need_not_know() -> Result<
     let t1 = stage.tenant("tenants", "t1").await?;
     let t2 = stage.tenant("tenants", "t2").await?;
 
+    let mut fences = Vec::new();
     for (tenant, number) in [(&t1, 1), (&t2, 2)] {
         kubectl_works_by_hostname(tenant).await?;
         let worker = stage.lab.worker(number)?;
+        // Kept for the rest of the story: dropping it would open the way again.
+        fences.push(stage.fence_in(number, front_door)?);
         tenant.join(&worker).await?;
         tenant.node_ready(&format!("worker-{number}")).await?;
         a_pod_lists_its_own_namespaces(tenant).await?;
