@@ -3,8 +3,9 @@
 use std::{
     io::{Read, Write},
     net::{SocketAddr, TcpStream},
+    path::PathBuf,
     process::{Command, Stdio},
-    sync::Arc,
+    sync::{Arc, OnceLock},
     time::Duration,
 };
 
@@ -27,16 +28,63 @@ pub(crate) struct Ask<'a> {
 pub(crate) type Client = (&'static str, fn(&Ask<'_>) -> Option<String>);
 
 /// All of them. Each answers with the server's report, or none if it is not installed.
-pub(crate) const ALL: [Client; 5] = [
+pub(crate) const ALL: [Client; 6] = [
     ("openssl", openssl),
     ("curl", curl),
     ("python", python),
     ("gnutls", gnutls),
+    ("go", go),
     ("rustls", rustls),
 ];
 
 const REQUEST: &str = "GET / HTTP/1.1\r\nHost: kubernetes\r\n\r\n";
 const PATIENCE: Duration = Duration::from_secs(30);
+
+/// The Go client, compiled once; none without a compiler.
+fn go_client() -> Option<&'static str> {
+    static CLIENT: OnceLock<Option<String>> = OnceLock::new();
+    let build = || {
+        let place = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
+        let id = std::process::id();
+        let (source, program) = (
+            place.join(format!("client-{id}.go")),
+            place.join(format!("client-{id}")),
+        );
+        std::fs::write(&source, include_str!("client.go")).unwrap();
+        let built = Command::new("go")
+            .args(["build", "-o"])
+            .args([&program, &source])
+            .env("GO111MODULE", "off")
+            .env("CGO_ENABLED", "0")
+            .status();
+        std::fs::remove_file(source).unwrap();
+        if !built.is_ok_and(|status| status.success()) {
+            eprintln!("go is not installed: skipped");
+            return None;
+        }
+        // One name for all runs, so that only one stays behind, in the target directory.
+        let kept = place.join("go-client");
+        std::fs::rename(program, &kept).unwrap();
+        Some(kept.display().to_string())
+    };
+    CLIENT.get_or_init(build).as_deref()
+}
+
+pub(crate) fn go(ask: &Ask<'_>) -> Option<String> {
+    let (cert, key) = match ask.client {
+        Some(client) => (path(&client.cert), path(&client.key)),
+        None => Default::default(),
+    };
+    let args = [
+        ask.address.to_string(),
+        ask.sni.to_owned(),
+        ask.alpn.join(","),
+        path(&ask.pki.ca()),
+        cert,
+        key,
+    ];
+    run(go_client()?, &args, "")
+}
 
 /// Runs a program with `input`, and gives its output; none if there is no such program. It is
 /// always under `timeout`, so that a hang is a failure.
