@@ -1,5 +1,5 @@
 //! The lab plays the cloud: a program on `mgmt` that gives Services of type
-//! LoadBalancer an address.
+//! `LoadBalancer` an address.
 //!
 //! The address is put on the host's loopback, the router sends the whole range
 //! there, and kube-proxy does the rest, as it does behind any cloud's balancer.

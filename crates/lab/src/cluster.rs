@@ -29,10 +29,10 @@ use crate::{
 const SERVICES: &str = "10.96.0.0/12";
 
 /// 4 s on an idle machine; a busy one takes far longer.
-const API_READY: Duration = Duration::from_secs(180);
+const API_READY: Duration = Duration::from_mins(3);
 
 /// From the API server's readiness on.
-const NODE_READY: Duration = Duration::from_secs(180);
+const NODE_READY: Duration = Duration::from_mins(3);
 
 /// The administrator's certificate is of a group that has no rights until this is
 /// done, by one that has them from the start.

@@ -50,7 +50,7 @@ use self::keeper::Keeper;
 use crate::poll;
 
 /// Generous: on an idle machine it takes 4 s, on a busy one ten times that.
-const READY: Duration = Duration::from_secs(120);
+const READY: Duration = Duration::from_mins(2);
 
 /// Ports are picked before they are bound, so another test may take one in
 /// between. That shows as a program that ends at once, and is tried again.
@@ -202,18 +202,21 @@ impl ApiServer {
 
 impl Builder {
     /// Writes every request to [`ApiServer::audit_log`], metadata only.
+    #[must_use]
     pub fn audit(mut self) -> Self {
         self.audit = true;
         self
     }
 
     /// Adds an argument of the API server, as `--name=value`.
+    #[must_use]
     pub fn argument(mut self, argument: impl Into<String>) -> Self {
         self.arguments.push(argument.into());
         self
     }
 
     /// Takes the programs from this folder.
+    #[must_use]
     pub fn bin_dir(mut self, folder: impl Into<PathBuf>) -> Self {
         self.bin_dir = Some(folder.into());
         self

@@ -7,7 +7,7 @@ use std::{fmt, net::Ipv4Addr, str::FromStr};
 
 use crate::Error;
 
-/// Addresses the cloud hands out to Services of type LoadBalancer.
+/// Addresses the cloud hands out to Services of type `LoadBalancer`.
 pub const LOAD_BALANCERS: (Ipv4Addr, u8) = (Ipv4Addr::new(10, 40, 0, 0), 24);
 
 /// Pods of every cluster in the lab: worker N has `10.244.N.0/24`, `mgmt` N = 0.

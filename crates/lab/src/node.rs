@@ -21,7 +21,7 @@ const SOCKET: &str = "/run/containerd/containerd.sock";
 const KUBEADM_FLAGS: &str = "/var/lib/kubelet/kubeadm-flags.env";
 
 /// Half a second on an idle machine.
-const CONTAINERD_READY: Duration = Duration::from_secs(120);
+const CONTAINERD_READY: Duration = Duration::from_mins(2);
 
 /// Writes the node's configuration, and starts containerd and the wait for kubeadm.
 pub(crate) async fn start(layout: &Layout, host: &Host) -> Result<(), Error> {
@@ -128,7 +128,7 @@ disabled_plugins = [
 
 fn kubelet_config(layout: &Layout, host: &Host) -> String {
     format!(
-        r#"apiVersion: kubelet.config.k8s.io/v1beta1
+        "apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
 failCgroupV1: false
 failSwapOn: false
@@ -147,7 +147,7 @@ evictionHard:
 imageGCHighThresholdPercent: 100
 imageGCLowThresholdPercent: 99
 maxPods: 250
-"#,
+",
         layout.host_cgroup(host.id()).join("pods").display(),
     )
 }

@@ -24,7 +24,7 @@ use crate::{
 
 /// Killed processes are gone in moments; on a busy machine a pod's teardown takes
 /// a few seconds.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 const PAUSE: Duration = Duration::from_millis(50);
 

@@ -1,5 +1,7 @@
 //! The light fixture is a real API server, shared, and gone afterwards.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on says where")]
+
 use std::{path::Path, process::Command, time::Duration};
 
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -68,7 +70,7 @@ async fn a_killed_test_leaves_nothing() {
         .env("VICTIM_NOTE", note.path())
         .spawn()
         .unwrap();
-    let folder = poll(Duration::from_secs(180), async || {
+    let folder = poll(Duration::from_mins(3), async || {
         assert_eq!(
             victim.try_wait().unwrap(),
             None,

@@ -1,5 +1,7 @@
 //! A lab whose maker is killed at a random moment is removed without a trace.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on says where")]
+
 use std::{
     collections::BTreeSet,
     fs,

@@ -1,5 +1,11 @@
 //! The lab is made of real parts: each test here fails if one of them were fake.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test that cannot go on says where"
+)]
+
 #[path = "common/shared.rs"]
 mod shared;
 
@@ -150,7 +156,7 @@ async fn a_worker_joins_a_second_cluster_with_plain_kubeadm_and_leaves_it_again(
     cluster.wait_node(second.id(), true).await.unwrap();
 
     // A pod on the new node talks to the API server by its name in the cluster.
-    let pod = r#"
+    let pod = "
 apiVersion: v1
 kind: Pod
 metadata: {name: asks, namespace: default}
@@ -160,7 +166,7 @@ spec:
   - name: asks
     image: steward.lab/toolbox:1
     command: [sleep, infinity]
-"#;
+";
     apply(&first, pod).await.unwrap();
     let ask = "curl -sS -m5 --cacert /var/run/secrets/kubernetes.io/serviceaccount/ca.crt \
                https://kubernetes.default.svc/version";

@@ -105,8 +105,8 @@ fn print(status: &LabStatus) {
     println!("kubeconfig {}", status.kubeconfig);
     println!();
     println!(
-        "{:<28} {:<12} {:>10} {:>10}  {}",
-        "HOST", "ADDRESS", "MEMORY", "CPU", "STATE"
+        "{:<28} {:<12} {:>10} {:>10}  STATE",
+        "HOST", "ADDRESS", "MEMORY", "CPU"
     );
     for host in &status.hosts {
         let state = if host.running {

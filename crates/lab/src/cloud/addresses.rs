@@ -14,7 +14,7 @@ use super::{CLASS, Services};
 use crate::host_id::LOAD_BALANCERS;
 
 /// Whether a Service is the lab's to serve. One that no longer is of type
-/// LoadBalancer still is, until its address is taken back.
+/// `LoadBalancer` still is, until its address is taken back.
 pub(super) fn is_ours(service: &Service) -> bool {
     let spec = service.spec.as_ref();
     spec.and_then(|s| s.load_balancer_class.as_deref())

@@ -8,6 +8,7 @@
 
 use std::{
     collections::VecDeque,
+    fmt::Write as _,
     fs, io,
     os::unix::net::UnixDatagram,
     path::Path,
@@ -18,6 +19,9 @@ use std::{
 
 use super::{Fault, network::number, shell};
 use crate::{Error, HostId, Lab, Unit, net};
+
+/// Packets and when they are due, in order.
+type Queue = (Mutex<VecDeque<(Instant, Vec<u8>)>>, Condvar);
 
 /// The largest packet there can be.
 const PACKET: usize = 1 << 16;
@@ -62,12 +66,10 @@ impl Lab {
             let (mark, table) = (net::mark(from), 1000 + number);
             for address in net::addresses(to) {
                 let rule = format!("fwmark {mark} to {address} lookup {table}");
-                make.push_str(&format!("ip rule add {rule}\n"));
-                undo.push_str(&format!("ip rule del {rule}\n"));
+                let _ = writeln!(make, "ip rule add {rule}");
+                let _ = writeln!(undo, "ip rule del {rule}");
             }
-            make.push_str(&format!(
-                "ip route replace default dev {name} table {table}\n"
-            ));
+            let _ = writeln!(make, "ip route replace default dev {name} table {table}");
         }
         fault.undo = undo;
         shell(&router, &make)?;
@@ -87,10 +89,7 @@ pub fn serve(by: Duration, folder: &Path) -> Result<(), Error> {
     let (there, here) = (folder.join("there"), folder.join("here"));
     let _ = fs::remove_file(&there);
     let socket = UnixDatagram::bind(&there).map_err(Error::files("listen on", &there))?;
-    let queue = Arc::new((
-        Mutex::new(VecDeque::<(Instant, Vec<u8>)>::new()),
-        Condvar::new(),
-    ));
+    let queue = Arc::new(Queue::default());
     let back = socket.try_clone().map_err(Error::files("open", &there))?;
     let sender = Arc::clone(&queue);
     thread::spawn(move || send(&back, &here, &sender));
@@ -116,7 +115,7 @@ fn receive(socket: &UnixDatagram, buffer: &mut [u8]) -> io::Result<usize> {
     }
 }
 
-fn send(socket: &UnixDatagram, to: &Path, queue: &(Mutex<VecDeque<(Instant, Vec<u8>)>>, Condvar)) {
+fn send(socket: &UnixDatagram, to: &Path, queue: &Queue) {
     loop {
         let mut waiting = queue.0.lock().unwrap_or_else(PoisonError::into_inner);
         while waiting.is_empty() {

@@ -31,11 +31,12 @@ impl Lab {
                 "{percent} is no percentage: say 0 to 100"
             )));
         }
-        self.between(
-            one,
-            other,
-            &format!("numgen random mod 100 < {percent} drop"),
-        )
+        // nft has no word for "always" or "never" here.
+        match percent {
+            0 => self.between(one, other, "accept"),
+            100 => self.between(one, other, "drop"),
+            some => self.between(one, other, &format!("numgen random mod 100 < {some} drop")),
+        }
     }
 
     /// Lets through this many kilobytes per second from one host to another and drops the

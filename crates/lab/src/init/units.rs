@@ -29,7 +29,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 pub(super) struct Units {
     files: HostLayout,
     search_path: String,
-    units: Mutex<BTreeMap<String, Running>>,
+    running: Mutex<BTreeMap<String, Running>>,
 }
 
 struct Running {
@@ -45,7 +45,7 @@ impl Units {
         Self {
             files,
             search_path,
-            units: Mutex::default(),
+            running: Mutex::default(),
         }
     }
 
@@ -174,7 +174,7 @@ impl Units {
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Running>> {
-        self.units.lock().unwrap_or_else(PoisonError::into_inner)
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

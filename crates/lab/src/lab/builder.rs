@@ -32,24 +32,28 @@ impl Default for Builder {
 
 impl Builder {
     /// Its name; without one it is called after this process.
+    #[must_use]
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = name.into();
         self
     }
 
     /// How many worker hosts it has; none unless said.
+    #[must_use]
     pub fn workers(mut self, workers: u8) -> Self {
         self.workers = workers;
         self
     }
 
     /// The management cluster's release, as `1.36.3`.
+    #[must_use]
     pub fn kubernetes(mut self, version: impl Into<String>) -> Self {
         self.kubernetes = version.into();
         self
     }
 
     /// A folder with ready programs.
+    #[must_use]
     pub fn bin_dir(mut self, folder: impl Into<PathBuf>) -> Self {
         self.bin_dir = Some(folder.into());
         self
@@ -57,12 +61,14 @@ impl Builder {
 
     /// Lets the lab live on after this process. Otherwise it is removed when the
     /// [`Lab`] is dropped and when the process ends, however it ends.
+    #[must_use]
     pub fn stays(mut self) -> Self {
         self.stays = true;
         self
     }
 
     /// Where to tell how far it is.
+    #[must_use]
     pub fn progress(mut self, progress: Progress) -> Self {
         self.progress = progress;
         self

@@ -24,10 +24,10 @@ use crate::{
 };
 
 /// A host's first process mounts a dozen folders and says hello.
-const HOST_READY: Duration = Duration::from_secs(60);
+const HOST_READY: Duration = Duration::from_mins(1);
 
 /// CoreDNS starts when the node is ready and its image is there.
-const DNS_READY: Duration = Duration::from_secs(240);
+const DNS_READY: Duration = Duration::from_mins(4);
 
 pub(super) async fn up(builder: Builder, name: LabName) -> Result<Lab, Error> {
     let layout = Layout::new(name);

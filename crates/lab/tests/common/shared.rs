@@ -6,7 +6,7 @@ use steward_lab::{Error, Host, Lab, progress::Progress};
 use tokio::sync::{OnceCell, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// On a busy machine everything takes several times as long.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(240);
+pub(crate) const PATIENCE: Duration = Duration::from_mins(4);
 
 /// The lab, in use by a test. `G` is the right to use it.
 pub(crate) struct InUse<G> {
@@ -94,7 +94,7 @@ pub(crate) async fn until_says(lab: &Lab, host: &Host, words: &[&str], expected:
 /// Two web servers behind a Service, as a manifest.
 pub(crate) fn web(name: &str, kind: &str) -> String {
     format!(
-        r#"
+        "
 apiVersion: apps/v1
 kind: Deployment
 metadata: {{name: {name}, namespace: default}}
@@ -121,6 +121,6 @@ spec:
   type: {kind}
   selector: {{app: {name}}}
   ports: [{{port: 80, targetPort: 8080}}]
-"#
+"
     )
 }
