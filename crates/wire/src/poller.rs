@@ -45,6 +45,10 @@ pub(crate) struct Interest {
 }
 
 impl Interest {
+    pub(crate) const READ: Self = Self {
+        read: true,
+        write: false,
+    };
     pub(crate) const BOTH: Self = Self {
         read: true,
         write: true,

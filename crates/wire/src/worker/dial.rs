@@ -5,7 +5,10 @@ use std::{io, net::SocketAddr, os::fd::OwnedFd};
 use rustix::{
     event::epoll::EventFlags,
     io::Errno,
-    net::{AddressFamily, SocketFlags, SocketType, connect, ipproto, socket_with, sockopt},
+    net::{
+        AddressFamily, SendFlags, SocketFlags, SocketType, connect, ipproto, send, socket_with,
+        sockopt,
+    },
 };
 
 use super::{Flow, Interest, Leg, Phase, Program, Session, Side, Token, Worker, counters};
@@ -13,6 +16,47 @@ use crate::{
     program::{DialFailure, Next},
     relay,
 };
+
+/// How far a connect came at once.
+enum Started {
+    Connecting,
+    Connected,
+}
+
+/// Sends the first bytes to a server on this machine without waiting for word from
+/// epoll: there a connect is done when the call returns, and a thread that need
+/// not sleep need not be woken. Elsewhere the send would be in vain.
+fn speak_at_once<S>(
+    fd: &OwnedFd,
+    address: SocketAddr,
+    session: &mut Session<S>,
+) -> rustix::io::Result<Started> {
+    let plain =
+        session.server.transform.is_none() && session.client.transform.is_none() && !session.later;
+    let header = !session.server.out.is_empty();
+    let first = if header {
+        &mut session.server.out
+    } else {
+        &mut session.client.held
+    };
+    if !plain || first.is_empty() || !address.ip().is_loopback() {
+        return Ok(Started::Connecting);
+    }
+    match send(fd, first, SendFlags::NOSIGNAL) {
+        Ok(sent) if sent < first.len() => {
+            first.drain(..sent);
+            session.client.received += if header { 0 } else { sent as u64 };
+            Ok(Started::Connected)
+        }
+        Ok(sent) => {
+            *first = Vec::new();
+            session.client.received += if header { 0 } else { sent as u64 };
+            Ok(Started::Connected)
+        }
+        Err(Errno::AGAIN | Errno::INTR) => Ok(Started::Connecting),
+        Err(error) => Err(error),
+    }
+}
 
 impl<P: Program> Worker<P> {
     /// Asks the program for an address until one can be tried.
@@ -41,7 +85,8 @@ impl<P: Program> Worker<P> {
                     return self.watch(token, session);
                 }
                 Next::Connect(address) => match self.start_connect(token, session, address) {
-                    Ok(()) => return self.watch(token, session),
+                    Ok(Started::Connecting) => return self.watch(token, session),
+                    Ok(Started::Connected) => return self.established(token, session),
                     Err(error) => failure = Some(DialFailure { address, error }),
                 },
             }
@@ -53,27 +98,32 @@ impl<P: Program> Worker<P> {
         token: Token,
         session: &mut Session<P::Session>,
         address: SocketAddr,
-    ) -> io::Result<()> {
+    ) -> io::Result<Started> {
         let fd = self.server_socket(address)?;
-        let connecting = sockopt::set_tcp_nodelay(&fd, true)
+        let started = sockopt::set_tcp_nodelay(&fd, true)
             .and_then(|()| match connect(&fd, &address) {
                 Err(Errno::INPROGRESS) => Ok(()),
                 other => other,
             })
-            .and_then(|()| {
-                self.poller
-                    .add(&fd, token.with_side(Side::Server), Interest::BOTH)
+            .and_then(|()| speak_at_once(&fd, address, session))
+            .and_then(|started| {
+                let interest = match started {
+                    Started::Connecting => Interest::BOTH,
+                    Started::Connected => Interest::READ,
+                };
+                session.server.interest = Some(interest);
+                let token = token.with_side(Side::Server);
+                self.poller.add(&fd, token, interest).map(|()| started)
             });
-        if let Err(error) = connecting {
+        if started.is_err() {
             self.shared.descriptors.close(1);
-            return Err(error.into());
         }
+        let started = started?;
         session.server.fd = Some(fd);
-        session.server.interest = Some(Interest::BOTH);
         session.address = address;
         session.phase = Phase::Dial;
         self.set_deadline(token, session, self.config.connect_timeout);
-        Ok(())
+        Ok(started)
     }
 
     /// A socket, if need be at the cost of a client that has said nothing yet.
@@ -118,8 +168,15 @@ impl<P: Program> Worker<P> {
         if !flags.contains(EventFlags::OUT) {
             return Flow::Keep;
         }
+        self.established(token, session)
+    }
+
+    /// The server accepted.
+    fn established(&mut self, token: Token, session: &mut Session<P::Session>) -> Flow {
         session.phase = Phase::Shake;
         session.server.writable = true;
+        // What was sent at once.
+        self.count(session, (0, 0));
         let cx = self
             .place
             .context(session.origin, session.client.fd.as_ref(), token);
