@@ -16,7 +16,7 @@ use crate::{Error, KeyKind, KeySource, inspect::inspect};
 
 /// Clocks of nodes may be behind ours: a certificate is valid a little before it
 /// was made, as kubeadm does it.
-const BACKDATE: Duration = Duration::from_secs(5 * 60);
+const BACKDATE: Duration = Duration::from_mins(5);
 
 /// A certificate and its private key, both PEM.
 #[derive(Clone, PartialEq, Eq)]

@@ -1,5 +1,7 @@
 //! Certificates are judged by others than their maker: rustls and `OpenSSL`.
 
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail loudly")]
+
 use std::{io::Write as _, process::Command, sync::Arc, time::Duration};
 
 use jiff::Timestamp;
@@ -14,7 +16,7 @@ use steward_pki::{
     renew_at, service_account_drift,
 };
 
-const DAY: Duration = Duration::from_secs(24 * 3600);
+const DAY: Duration = Duration::from_hours(24);
 
 fn now() -> Timestamp {
     "2026-11-15T12:00:00Z".parse().unwrap()
@@ -182,14 +184,14 @@ fn a_certificate_is_due_before_it_ends_and_a_short_one_after_two_thirds() {
         [Drift::Expiring(_)]
     ));
 
-    let validity = Validity::starting(now(), Duration::from_secs(600));
+    let validity = Validity::starting(now(), Duration::from_mins(10));
     let pair = authority
         .issue(&SystemKeys, KeyKind::EcdsaP256, &server(), validity)
         .unwrap();
     let due = renew_at(&inspect(&pair.certificate).unwrap(), None);
     assert_eq!(
         due,
-        now() + Duration::from_secs(300),
+        now() + Duration::from_mins(5),
         "a third of 15 minutes before its end"
     );
 }

@@ -1,4 +1,4 @@
-//! A DataStore that Steward runs itself: an etcd of one or three members with its own
+//! A `DataStore` that Steward runs itself: an etcd of one or three members with its own
 //! authority, in the operator's namespace.
 //!
 //! Users and roles inside etcd are not decided here: the operator turns authentication
@@ -40,19 +40,19 @@ use crate::{
 /// Port for clients.
 pub const CLIENT_PORT: u16 = 2379;
 
-/// A managed DataStore and its objects, at one moment.
+/// A managed `DataStore` and its objects, at one moment.
 #[derive(Debug, Clone)]
 pub struct Observed {
     /// When this was read.
     pub now: Timestamp,
-    /// The DataStore.
+    /// The `DataStore`.
     pub store: DataStore,
     /// Its objects in the operator's namespace: all of [`managed_kinds`] that carry
     /// [`selector`], with their bodies.
     pub live: Live,
 }
 
-/// What a managed DataStore should look like.
+/// What a managed `DataStore` should look like.
 #[derive(Debug, Clone)]
 pub struct Plan {
     /// Objects in the operator's namespace, ordered by stage.
@@ -63,7 +63,7 @@ pub struct Plan {
     pub access: Access,
     /// Whether enough members are ready to serve.
     pub serving: bool,
-    /// For the DataStore's status.
+    /// For the `DataStore`'s status.
     pub status: ManagedEtcdStatus,
     /// When a certificate is due.
     pub next_check: Option<Timestamp>,
@@ -89,7 +89,7 @@ pub enum Error {
     /// The cryptographic library failed.
     #[error("make the certificates of the DataStore {name}")]
     Certificates {
-        /// Name of the DataStore.
+        /// Name of the `DataStore`.
         name: String,
         /// What went wrong.
         #[source]
@@ -97,7 +97,7 @@ pub enum Error {
     },
 }
 
-/// Kinds that a managed DataStore consists of.
+/// Kinds that a managed `DataStore` consists of.
 pub fn managed_kinds() -> Vec<Kind> {
     vec![
         Kind::Secret,
@@ -150,7 +150,7 @@ pub(crate) struct Etcd<'a> {
 }
 
 impl Etcd<'_> {
-    /// Name of Service and StatefulSet.
+    /// Name of Service and `StatefulSet`.
     fn set(&self) -> String {
         format!("{}-etcd", self.name)
     }
@@ -308,14 +308,12 @@ impl Etcd<'_> {
             renew_before: self.settings.renew_before,
         };
         let found = self.found(what, "tls.crt", "tls.key");
-        match found.filter(|pair| drift(pair, &wanted).is_empty()) {
-            Some(pair) => Ok(pair),
-            None => {
-                let lifetime = self.settings.certificate_lifetime;
-                let validity = Validity::starting(self.observed.now, lifetime);
-                authority.issue(self.keys, KeyKind::EcdsaP256, request, validity)
-            }
+        if let Some(pair) = found.filter(|pair| drift(pair, &wanted).is_empty()) {
+            return Ok(pair);
         }
+        let lifetime = self.settings.certificate_lifetime;
+        let validity = Validity::starting(self.observed.now, lifetime);
+        authority.issue(self.keys, KeyKind::EcdsaP256, request, validity)
     }
 
     fn server_request(&self) -> Request {

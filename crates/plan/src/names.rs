@@ -74,9 +74,9 @@ suffixed! {
     gate_certificate => "-gate-certificate",
     /// Secret: certificate of the node proxy in Terminate mode.
     tcp_proxy_certificate => "-tcp-proxy-certificate",
-    /// ConfigMap: kubeadm's configuration.
+    /// `ConfigMap`: kubeadm's configuration.
     kubeadm_config => "-kubeadmconfig",
-    /// ConfigMap: sends the API server's calls through konnectivity.
+    /// `ConfigMap`: sends the API server's calls through konnectivity.
     egress_selector => "-konnectivity-egress-selector-configuration",
     /// Second TLSRoute.
     konnectivity_route => "-konnectivity",

@@ -19,7 +19,7 @@ pub struct Observed {
     /// Its objects in the management cluster, as they are. Everything with the
     /// tenant's label, of every kind in [`crate::managed_kinds`].
     pub live: Live,
-    /// The DataStores the tenant names (or the default one), by name.
+    /// The `DataStores` the tenant names (or the default one), by name.
     pub datastores: BTreeMap<String, DatastoreSeen>,
     /// Hostnames that the other tenants claim.
     pub claims: Vec<HostnameClaim>,
@@ -33,7 +33,7 @@ pub struct Observed {
     /// out. An answer from another place says nothing about this one.
     pub knocked: Option<(String, u16)>,
     /// What stops pods of the Deployment, if anything is known: from pod statuses, events
-    /// or the ReplicaSet's conditions (quota).
+    /// or the `ReplicaSet`'s conditions (quota).
     pub trouble: Option<PodTrouble>,
 }
 
@@ -69,10 +69,10 @@ pub struct PodTrouble {
 #[derive(Debug, Clone, Default)]
 pub struct Live(pub BTreeMap<ObjectKey, Value>);
 
-/// A DataStore as the tenant finds it.
+/// A `DataStore` as the tenant finds it.
 #[derive(Debug, Clone)]
 pub enum DatastoreSeen {
-    /// No DataStore of that name.
+    /// No `DataStore` of that name.
     Missing,
     /// It is there and can't be used now; the reason is for people.
     NotReady {
@@ -83,10 +83,10 @@ pub enum DatastoreSeen {
     Ready(Datastore),
 }
 
-/// What a tenant needs to know about its DataStore; references are resolved.
+/// What a tenant needs to know about its `DataStore`; references are resolved.
 #[derive(Clone)]
 pub struct Datastore {
-    /// Name of the DataStore.
+    /// Name of the `DataStore`.
     pub name: String,
     /// `etcd` (the others come later).
     pub driver: String,
@@ -118,7 +118,7 @@ pub struct Platform {
     pub tls_route: Option<TlsRouteVersion>,
     /// Whether Traefik's IngressRouteTCP is served.
     pub ingress_route_tcp: bool,
-    /// Addresses at which NodePorts answer: ready nodes, external before internal.
+    /// Addresses at which `NodePorts` answer: ready nodes, external before internal.
     pub node_addresses: Vec<IpAddr>,
     /// Addresses of the front door that the tenant's Ingress or Gateway names, when
     /// they are not in the status of the tenant's own object (a Gateway's status, a
@@ -156,7 +156,7 @@ pub enum Inside {
         version: String,
         /// Its nodes: names and kubelet versions.
         nodes: Vec<NodeSeen>,
-        /// How far our workloads there are, by key (Deployment and DaemonSet).
+        /// How far our workloads there are, by key (Deployment and `DaemonSet`).
         workloads: BTreeMap<ObjectKey, Rollout>,
         /// Addresses of the nodes on which a ready pod with the label
         /// `app=steward-tcp-proxy` runs (its `status.hostIP`), sorted. Only needed in
@@ -174,7 +174,7 @@ pub struct NodeSeen {
     pub kubelet: String,
     /// Whether its Ready condition is true.
     pub ready: bool,
-    /// Its first InternalIP, used as endpoint by the Terminate proxy.
+    /// Its first `InternalIP`, used as endpoint by the Terminate proxy.
     pub address: Option<IpAddr>,
 }
 

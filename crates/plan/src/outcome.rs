@@ -71,7 +71,7 @@ pub struct Prune {
 pub enum DatastoreWish {
     /// User, role and prefix (or database) exist and belong together.
     Tenant {
-        /// Which DataStore.
+        /// Which `DataStore`.
         store: String,
         /// The user: CN of the client certificate in etcd.
         user: String,
@@ -82,7 +82,7 @@ pub enum DatastoreWish {
     },
     /// User, role and all data are gone.
     Gone {
-        /// Which DataStore.
+        /// Which `DataStore`.
         store: String,
         /// The user.
         user: String,

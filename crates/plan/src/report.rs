@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use steward_api::{
     TenantControlPlaneStatus,
     conditions::{ConditionType, Finding, Reason, find, merge},
-    tenant_control_plane::TenantState,
+    tenant_control_plane::{KubernetesResourcesStatus, TenantState, VersionStatus},
 };
 
 use crate::{
@@ -101,7 +101,10 @@ pub fn report_problems(settings: &Settings, observed: &Observed, problems: &[Pro
     }
     status.observed_generation = generation;
     if status.kubernetes_resources.is_none() {
-        status.kubernetes_resources = Some(Default::default());
+        status.kubernetes_resources = Some(KubernetesResourcesStatus {
+            version: Some(VersionStatus::default()),
+            ..KubernetesResourcesStatus::default()
+        });
     }
     let events = news(&old, &status);
     Report {

@@ -6,9 +6,9 @@ use std::time::Duration;
 /// What holds for every tenant unless the tenant says otherwise.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
-    /// The DataStore of a tenant that names none (`--datastore`).
+    /// The `DataStore` of a tenant that names none (`--datastore`).
     pub default_datastore: String,
-    /// Namespace of the operator, where managed DataStores live.
+    /// Namespace of the operator, where managed `DataStores` live.
     pub namespace: String,
     /// DNS domain of the management cluster: Services are `<name>.<ns>.svc.<domain>`.
     pub cluster_domain: String,
@@ -16,7 +16,7 @@ pub struct Settings {
     pub gate_image: String,
     /// Image of the proxy on the tenant's nodes, unless `addons.tcpProxy.image` is set.
     pub tcp_proxy_image: String,
-    /// Image of a managed DataStore's etcd.
+    /// Image of a managed `DataStore`'s etcd.
     pub etcd_image: String,
     /// How long a new authority is valid.
     pub ca_lifetime: Duration,

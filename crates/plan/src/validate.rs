@@ -19,7 +19,7 @@ use steward_api::{
     TenantControlPlane, TenantControlPlaneSpec,
     conditions::{ConditionType, Reason},
     hostnames::PublicNames,
-    tenant_control_plane::ServiceType,
+    tenant_control_plane::{ServiceType, WritePermissions},
 };
 
 pub use certificates::{AuthoritySource, Certificates};
@@ -132,13 +132,9 @@ pub fn hostnames(tenant: &TenantControlPlane) -> Vec<String> {
     all.into_iter().collect()
 }
 
-/// DataStores that a tenant needs to be resolved.
+/// `DataStores` that a tenant needs to be resolved.
 pub fn datastore_names(settings: &Settings, tenant: &TenantControlPlane) -> Vec<String> {
-    let main = tenant
-        .spec
-        .data_store
-        .clone()
-        .unwrap_or_else(|| settings.default_datastore.clone());
+    let main = storage::store_name(settings, tenant).to_owned();
     let overrides = tenant
         .spec
         .data_store_overrides
@@ -200,6 +196,14 @@ fn notices(spec: &TenantControlPlaneSpec) -> Vec<Wait> {
     if spec.addons.worker_bootstrap.is_some() {
         let message = "spec.addons.workerBootstrap is not provided yet: nodes join with kubeadm";
         tell(ConditionType::AddonsReady, message);
+    }
+    if spec
+        .write_permissions
+        .is_some_and(WritePermissions::limited)
+    {
+        let message = "spec.writePermissions is not enforced by this version: use admission \
+                       policies inside the tenant";
+        tell(ConditionType::Accepted, message);
     }
     let control_plane = &spec.control_plane;
     let ranges = control_plane

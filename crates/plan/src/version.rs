@@ -77,7 +77,7 @@ impl Version {
         }
     }
 
-    /// Name of the ConfigMap with the kubelets' configuration.
+    /// Name of the `ConfigMap` with the kubelets' configuration.
     pub fn kubelet_config_map(&self) -> String {
         if self.minor() < 24 {
             format!("kubelet-config-1.{}", self.minor())

@@ -1,4 +1,4 @@
-//! The PodDisruptionBudget of a tenant with more than one pod.
+//! The `PodDisruptionBudget` of a tenant with more than one pod.
 
 use k8s_openapi::{
     api::policy::v1::{PodDisruptionBudget, PodDisruptionBudgetSpec},

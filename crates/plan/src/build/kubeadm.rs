@@ -71,7 +71,7 @@ pub(crate) fn etcd_urls(endpoints: &[String]) -> Vec<String> {
         .collect()
 }
 
-/// The ConfigMap in the tenant's namespace, for people and tools that look there.
+/// The `ConfigMap` in the tenant's namespace, for people and tools that look there.
 pub(crate) fn config_map(tenant: &Validated, ways: &Ways) -> Object {
     let init = json!({
         "apiVersion": tenant.version.kubeadm_api(),

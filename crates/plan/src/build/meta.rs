@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use steward_api::metadata::{AdditionalMetadata, annotations};
 
 use crate::{
@@ -65,11 +65,11 @@ pub(crate) fn object(
         fields.insert("kind".into(), kind_name.into());
         let metadata = fields
             .entry("metadata")
-            .or_insert_with(|| Value::Object(Default::default()));
+            .or_insert_with(|| Value::Object(Map::default()));
         let notes = metadata.as_object_mut().map(|metadata| {
             metadata
                 .entry("annotations")
-                .or_insert_with(|| Value::Object(Default::default()))
+                .or_insert_with(|| Value::Object(Map::default()))
         });
         if let Some(Value::Object(notes)) = notes {
             notes.insert(annotations::CHECKSUM.into(), sum.into());

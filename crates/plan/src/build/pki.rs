@@ -174,7 +174,7 @@ impl<'a> Workshop<'a> {
     }
 }
 
-/// Checksum of what a Secret or ConfigMap holds, whatever its metadata says.
+/// Checksum of what a Secret or `ConfigMap` holds, whatever its metadata says.
 pub(crate) fn content_checksum(object: &Object) -> String {
     secret::checksum(object.body.get("data").unwrap_or(&Value::Null))
 }

@@ -1,6 +1,6 @@
 //! The Service in front of the pods.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
 use k8s_openapi::{
     api::core::v1::{Service, ServicePort, ServiceSpec},
@@ -100,13 +100,11 @@ fn ports(tenant: &Validated, mode: ExposureMode) -> Vec<ServicePort> {
             ..ServicePort::default()
         });
     }
-    let taken: BTreeMap<String, ()> = ports
-        .iter()
-        .filter_map(|port| Some((port.name.clone()?, ())))
-        .collect();
-    let more = tenant.spec.control_plane.service.additional_ports.iter();
+    let taken: BTreeSet<String> = ports.iter().filter_map(|port| port.name.clone()).collect();
+    let theirs = tenant.spec.control_plane.service.additional_ports.iter();
     ports.extend(
-        more.filter(|port| !taken.contains_key(&port.name))
+        theirs
+            .filter(|port| !taken.contains(&port.name))
             .map(additional),
     );
     ports

@@ -1,7 +1,7 @@
-//! The members: Service, StatefulSet and budget.
+//! The members: Service, `StatefulSet` and budget.
 
 use serde_json::{Value, json};
-use steward_api::datastore::{DEFAULT_QUOTA_BACKEND_BYTES, ManagedStorage};
+use steward_api::datastore::DEFAULT_QUOTA_BACKEND_BYTES;
 
 use super::{CLIENT_PORT, Etcd, selector};
 use crate::{
@@ -120,11 +120,7 @@ fn claim(etcd: &Etcd<'_>) -> Option<Value> {
     if etcd.spec.empty_dir.is_some() {
         return None;
     }
-    let storage = etcd
-        .spec
-        .storage
-        .clone()
-        .unwrap_or_else(ManagedStorage::default);
+    let storage = etcd.spec.storage.clone().unwrap_or_default();
     Some(json!({
         "metadata": {"name": "data"},
         "spec": {

@@ -180,9 +180,22 @@ fn without_proxy(tenant: &Validated, observed: &Observed, ways: &Ways) -> Inner 
              set spec.addons.tcpProxy",
         ));
     }
+    let endpoints = published(tenant, ways);
+    if own_endpoints && endpoints.is_none() && !way.by_name() {
+        let message = format!(
+            "pods inside the tenant can't reach the API server through kubernetes.default.svc, \
+             because {} is a name: set spec.networkProfile.advertiseAddress or spec.addons.tcpProxy",
+            way.host
+        );
+        waits.push(wait(
+            ConditionType::AddonsReady,
+            Reason::NotRequested,
+            message,
+        ));
+    }
     Inner {
         own_endpoints,
-        endpoints: published(tenant, ways),
+        endpoints,
         proxy: keep,
         gate: tenant.has_gate() || keep,
         waits,

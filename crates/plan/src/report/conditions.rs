@@ -5,7 +5,7 @@ use steward_api::{
     tenant_control_plane::{ExposureMode, TenantState},
 };
 
-use super::status::Facts;
+use super::status::{Facts, Parent, route_parents};
 use crate::{
     build::front_door,
     observed::{Observed, Reach},
@@ -115,13 +115,11 @@ impl View<'_> {
         if let Some(finding) = self.obstacle(type_) {
             return finding;
         }
-        match &self.facts.ways {
-            Some(_) => self.fine(type_, "certificates and kubeconfigs are valid"),
-            None => {
-                let message = "certificates wait for the address that they are made out to";
-                Finding::no(type_, Reason::WaitingForAddress, message)
-            }
+        if self.facts.ways.is_some() {
+            return self.fine(type_, "certificates and kubeconfigs are valid");
         }
+        let message = "certificates wait for the address that they are made out to";
+        Finding::no(type_, Reason::WaitingForAddress, message)
     }
 
     fn control_plane(&self) -> Finding {
@@ -191,7 +189,7 @@ impl View<'_> {
         if ways.wanted.mode != ExposureMode::Gateway || way::answers(self.observed, &ways.wanted) {
             return None;
         }
-        let parents = self.facts.route_parents(self.tenant, self.observed);
+        let parents = route_parents(self.tenant, self.observed);
         if parents.is_empty() {
             let message = format!(
                 "no Gateway has taken up the TLSRoute {} yet: check that parentRefs names one that \
@@ -200,7 +198,7 @@ impl View<'_> {
             );
             return Some(Finding::no(type_, Reason::WaitingForRoute, message));
         }
-        let refusal = parents.iter().find_map(|parent| parent.refusal())?;
+        let refusal = parents.iter().find_map(Parent::refusal)?;
         Some(Finding::no(type_, Reason::RouteNotAccepted, refusal))
     }
 
@@ -260,17 +258,14 @@ impl View<'_> {
             ConditionType::EndpointReady => !knock(finding),
             _ => true,
         };
-        match steps.iter().filter(counts).find(|finding| !holds(finding)) {
-            Some(missing) => {
-                let message = format!("{}: {}", missing.type_.as_str(), missing.message);
-                Finding::no(type_, missing.reason, message)
-            }
-            None => {
-                let endpoint = self.facts.ways.as_ref().map(|ways| ways.active.authority());
-                let message = format!("the API server answers at {}", endpoint.unwrap_or_default());
-                Finding::yes(type_, Reason::Ready, message)
-            }
+        let missing = steps.iter().filter(counts).find(|finding| !holds(finding));
+        if let Some(missing) = missing {
+            let message = format!("{}: {}", missing.type_.as_str(), missing.message);
+            return Finding::no(type_, missing.reason, message);
         }
+        let endpoint = self.facts.ways.as_ref().map(|ways| ways.active.authority());
+        let message = format!("the API server answers at {}", endpoint.unwrap_or_default());
+        Finding::yes(type_, Reason::Ready, message)
     }
 
     fn progressing(&self, steps: &[Finding]) -> Finding {

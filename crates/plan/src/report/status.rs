@@ -113,11 +113,11 @@ impl Facts {
             installed,
         }
     }
+}
 
-    /// What the Gateways say about the tenant's route.
-    pub(super) fn route_parents(&self, tenant: &Validated, observed: &Observed) -> Vec<Parent> {
-        parents(tenant, observed).into_iter().map(Parent).collect()
-    }
+/// What the Gateways say about the tenant's route.
+pub(super) fn route_parents(tenant: &Validated, observed: &Observed) -> Vec<Parent> {
+    parents(tenant, observed).into_iter().map(Parent).collect()
 }
 
 fn version_status(observed: &Observed) -> Option<&VersionStatus> {
@@ -148,15 +148,12 @@ fn state(
     if installed != Some(wanted) {
         return TenantState::Upgrading;
     }
-    let limited = tenant
-        .spec
-        .write_permissions
-        .is_some_and(|permissions| permissions.limited());
-    match (pods.serving(), limited) {
-        (true, true) => TenantState::WriteLimited,
-        (true, false) => TenantState::Ready,
-        (false, _) if never_ran(was) || was == TenantState::Sleeping => TenantState::Provisioning,
-        (false, _) => TenantState::NotReady,
+    if pods.serving() {
+        TenantState::Ready
+    } else if never_ran(was) || was == TenantState::Sleeping {
+        TenantState::Provisioning
+    } else {
+        TenantState::NotReady
     }
 }
 
@@ -185,7 +182,7 @@ pub(super) fn status(
             .map(|ways| exposure(&ways.active))
             .or(old.exposure.clone()),
         storage: entries.storage(),
-        certificates: entries.certificates(),
+        certificates: Some(entries.certificates()),
         kubeconfig: entries.kubeconfigs(),
         kubernetes_resources: Some(resources(tenant, observed, facts)),
         kubeadm_config: entries.kubeadm_config(),

@@ -31,7 +31,7 @@ pub enum Exposure {
 /// The proxy on the tenant's nodes, parsed and defaulted.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NodeProxy {
-    /// EndToEnd or Terminate.
+    /// `EndToEnd` or Terminate.
     pub mode: TcpProxyMode,
     /// The fixed address.
     pub address: IpAddr,

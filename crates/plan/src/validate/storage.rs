@@ -1,6 +1,9 @@
 //! Where the tenant's data is.
 
-use steward_api::conditions::{ConditionType, Reason};
+use steward_api::{
+    TenantControlPlane,
+    conditions::{ConditionType, Reason},
+};
 
 use super::wait;
 use crate::{
@@ -15,7 +18,7 @@ use crate::{
 /// The tenant's place in a datastore.
 #[derive(Debug, Clone)]
 pub struct Storage {
-    /// The DataStore; its authority is empty while it isn't ready.
+    /// The `DataStore`; its authority is empty while it isn't ready.
     pub store: Datastore,
     /// Whether it can be used now.
     pub ready: bool,
@@ -36,19 +39,18 @@ pub(super) fn resolve(
     waits: &mut Vec<Wait>,
     problems: &mut Vec<Problem>,
 ) -> Option<Storage> {
-    let spec = &observed.tenant.spec;
-    let uid = observed.tenant.metadata.uid.clone().unwrap_or_default();
-    let name = spec
-        .data_store
-        .as_ref()
-        .unwrap_or(&settings.default_datastore);
+    let tenant = &observed.tenant;
+    let spec = &tenant.spec;
+    let uid = tenant.metadata.uid.clone().unwrap_or_default();
+    let name = store_name(settings, tenant);
     let schema = spec
         .data_store_schema
         .clone()
         .unwrap_or_else(|| uid.clone());
     let user = spec.data_store_username.clone().unwrap_or(uid);
+    problems.extend(moved(tenant, name, &schema, &user));
     let store = find(observed, name, "spec.dataStore", waits, problems);
-    let overrides = spec
+    let overrides: Vec<(String, Datastore)> = spec
         .data_store_overrides
         .iter()
         .filter_map(|other| {
@@ -58,6 +60,11 @@ pub(super) fn resolve(
         })
         .collect();
     let ready = store.is_some();
+    problems.extend(
+        store
+            .as_ref()
+            .and_then(|store| other_authority(store, &overrides)),
+    );
     let store = store.or_else(|| remembered(observed, names, name))?;
     Some(Storage {
         store,
@@ -66,6 +73,72 @@ pub(super) fn resolve(
         user,
         overrides,
     })
+}
+
+/// Name of the tenant's `DataStore`: the one it names, the one it already uses, or the
+/// default. A changed default is for new tenants only.
+pub(super) fn store_name<'a>(settings: &'a Settings, tenant: &'a TenantControlPlane) -> &'a str {
+    let used = tenant
+        .status
+        .as_ref()
+        .and_then(|status| status.storage.as_ref());
+    let used = used.and_then(|storage| storage.data_store_name.as_deref());
+    tenant
+        .spec
+        .data_store
+        .as_deref()
+        .or(used)
+        .unwrap_or(&settings.default_datastore)
+}
+
+/// Data doesn't move by itself: a tenant that would start empty elsewhere is stopped.
+fn moved(tenant: &TenantControlPlane, name: &str, schema: &str, login: &str) -> Option<Problem> {
+    let storage = tenant.status.as_ref()?.storage.as_ref()?;
+    let setup = storage.setup.as_ref();
+    let used = [
+        ("spec.dataStore", storage.data_store_name.as_deref(), name),
+        (
+            "spec.dataStoreSchema",
+            setup.and_then(|setup| setup.schema.as_deref()),
+            schema,
+        ),
+        (
+            "spec.dataStoreUsername",
+            setup.and_then(|setup| setup.user.as_deref()),
+            login,
+        ),
+    ];
+    let (field, before, now) = used
+        .into_iter()
+        .find(|(_, before, now)| before.is_some_and(|before| before != *now))?;
+    let before = before.unwrap_or_default();
+    Some(Problem::new(
+        ConditionType::Accepted,
+        Reason::NotSupported,
+        field,
+        format!(
+            "the tenant's data is in {before} and would be missing in {now}: this version doesn't \
+             move data, so set the field back to {before}"
+        ),
+    ))
+}
+
+/// An API server shows one certificate to all its etcds, so one authority must have
+/// signed for all.
+fn other_authority(main: &Datastore, overrides: &[(String, Datastore)]) -> Option<Problem> {
+    let (_, other) = overrides
+        .iter()
+        .find(|(_, other)| other.ca_certificate != main.ca_certificate)?;
+    Some(Problem::new(
+        ConditionType::Accepted,
+        Reason::NotSupported,
+        "spec.dataStoreOverrides",
+        format!(
+            "the DataStore {} has another authority than {}, and an API server shows the same \
+             certificate to both: use stores with one authority",
+            other.name, main.name
+        ),
+    ))
 }
 
 fn find(

@@ -1,4 +1,4 @@
-//! A DataStore that Steward runs itself.
+//! A `DataStore` that Steward runs itself.
 
 use serde_json::json;
 use steward_api::{DataStore, datastore::ManagedEmptyDir};

@@ -1,6 +1,12 @@
 //! The plan as a whole: goldens that are read in review, and properties that hold for
 //! every tenant.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "helpers of tests fail loudly"
+)]
+
 mod datastores;
 mod golden;
 mod lifecycle;

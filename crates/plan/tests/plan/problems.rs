@@ -162,3 +162,50 @@ fn an_authority_that_is_not_there_or_none() {
     });
     assert_eq!(found[0].reason, Reason::SecretMissing, "{}", found[0]);
 }
+
+#[test]
+fn a_tenant_is_not_started_empty_in_another_datastore() {
+    let mut world = World::new(PLAIN);
+    world.settle();
+    world.settings.default_datastore = "etcd-main".into();
+    world.settle();
+    let used = world
+        .observed
+        .tenant
+        .status
+        .clone()
+        .unwrap()
+        .storage
+        .unwrap();
+    assert_eq!(
+        used.data_store_name.as_deref(),
+        Some("default"),
+        "a new default is for others"
+    );
+
+    world.observed.tenant.spec.data_store = Some("etcd-main".into());
+    let found = validate(&world.settings, &world.observed).unwrap_err();
+    assert_eq!(found[0].reason, Reason::NotSupported);
+    assert!(
+        found[0]
+            .to_string()
+            .contains("set the field back to default"),
+        "{}",
+        found[0]
+    );
+}
+
+#[test]
+fn a_container_named_like_one_of_ours() {
+    refused(
+        |world| {
+            let deployment = &mut world.observed.tenant.spec.control_plane.deployment;
+            deployment.additional_containers = vec![k8s_openapi::api::core::v1::Container {
+                name: "kube-apiserver".into(),
+                ..Default::default()
+            }];
+        },
+        "additionalContainers",
+        "rename yours",
+    );
+}

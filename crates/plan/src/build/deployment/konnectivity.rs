@@ -26,7 +26,7 @@ const CERTIFICATE: &str = "/etc/konnectivity/pki";
 const ADMIN_PORT: u16 = 8133;
 const HEALTH_PORT: u16 = 8134;
 
-/// The ConfigMap that sends the API server's calls to nodes and pods through konnectivity.
+/// The `ConfigMap` that sends the API server's calls to nodes and pods through konnectivity.
 pub(crate) fn egress_selector(tenant: &Validated) -> Object {
     let config = json!({
         "apiVersion": "apiserver.k8s.io/v1beta1",

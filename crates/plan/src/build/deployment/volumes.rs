@@ -1,4 +1,4 @@
-//! Volumes of the pod: every file comes from a Secret or ConfigMap of ours.
+//! Volumes of the pod: every file comes from a Secret or `ConfigMap` of ours.
 
 use k8s_openapi::api::core::v1::{
     ConfigMapVolumeSource, EmptyDirVolumeSource, KeyToPath, ProjectedVolumeSource,

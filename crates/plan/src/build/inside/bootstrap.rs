@@ -1,4 +1,4 @@
-//! ConfigMaps that `kubeadm join` reads: cluster-info, kubeadm-config, kubelet-config.
+//! `ConfigMaps` that `kubeadm join` reads: cluster-info, kubeadm-config, kubelet-config.
 
 use std::collections::BTreeMap;
 

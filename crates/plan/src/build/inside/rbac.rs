@@ -72,7 +72,7 @@ pub(super) fn objects(tenant: &Validated) -> Vec<Object> {
     all
 }
 
-/// A Role that reads one ConfigMap, and who has it.
+/// A Role that reads one `ConfigMap`, and who has it.
 pub(super) fn reader(
     namespace: &str,
     role: &str,

@@ -6,7 +6,7 @@
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::{Value, json};
-use steward_api::tenant_control_plane::TcpProxyMode;
+use steward_api::tenant_control_plane::{TcpProxy, TcpProxyMode};
 
 use super::{
     Inputs, SYSTEM, labelled, make, named,
@@ -33,7 +33,7 @@ pub(super) fn objects(inputs: &Inputs<'_>) -> Vec<Object> {
         address: std::net::Ipv4Addr::new(240, 0, 0, 1).into(),
         aliases: Vec::new(),
         internal: None,
-        spec: Default::default(),
+        spec: TcpProxy::default(),
     };
     // While the proxy is on its way out, it stays what it was by default.
     let proxy = inputs.tenant.node_proxy.clone().unwrap_or_else(fallback);

@@ -98,10 +98,10 @@ impl Entries<'_> {
         })
     }
 
-    pub(super) fn certificates(&self) -> Option<CertificatesStatus> {
+    pub(super) fn certificates(&self) -> CertificatesStatus {
         let old = self.old.certificates.clone().unwrap_or_default();
         let names = &self.tenant.names;
-        Some(CertificatesStatus {
+        CertificatesStatus {
             ca: self.secret(&names.ca(), "ca.crt", old.ca.as_ref()),
             api_server: self.secret(
                 &names.api_server(),
@@ -134,7 +134,7 @@ impl Entries<'_> {
                     ca: None,
                     api_server: Some(entry),
                 }),
-        })
+        }
     }
 
     pub(super) fn kubeconfigs(&self) -> Option<KubeconfigsStatus> {
@@ -193,7 +193,7 @@ impl Entries<'_> {
     pub(super) fn addons(&self, ways: Option<&Ways>) -> Option<AddonsStatus> {
         let addons = &self.tenant.spec.addons;
         let enabled = |on: bool| {
-            on.then(|| AddonStatus {
+            on.then_some(AddonStatus {
                 enabled: true,
                 last_update: None,
             })
