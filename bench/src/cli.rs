@@ -54,7 +54,7 @@ pub(crate) struct ProxyArguments {
     /// Look for programs here first, before the build directory, the parts cache and PATH.
     #[arg(long, value_name = "DIR")]
     pub(crate) bin_dir: Vec<PathBuf>,
-    /// Where RESULTS.md and results.svg go; without it they are not written.
+    /// Where RESULTS.md and results.svg go; `bench` for a full run in the repository, else nowhere.
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
     /// Where configurations and certificates of this run live.
@@ -85,6 +85,13 @@ pub(crate) enum Test {
     Routes,
     /// Both: system calls per connection and per round trip.
     Syscalls,
+}
+
+/// Where results are kept: in the repository, if this is it. A partial run
+/// does not replace a full one.
+pub(crate) fn kept(full: bool) -> Option<PathBuf> {
+    let folder = PathBuf::from("bench");
+    (full && folder.join("Cargo.toml").is_file()).then_some(folder)
 }
 
 impl Arguments {
@@ -127,7 +134,8 @@ impl ProxyArguments {
         for directory in &self.bin_dir {
             flag("--bin-dir", Some(directory.into()));
         }
-        if let Some(out) = &self.out {
+        let full = !self.quick && !self.smoke && self.only.is_empty() && self.targets.is_empty();
+        if let Some(out) = self.out.clone().or_else(|| kept(full)) {
             flag("--out", Some(out.into()));
         }
         words

@@ -33,7 +33,7 @@ use self::{
     contender::{Contender, Keys},
     round::{Outcome, Round},
 };
-use crate::{machine::Machine, netns, tools};
+use crate::{cli, machine::Machine, netns, tools};
 
 /// What to measure.
 #[derive(Clone, Debug, Args)]
@@ -53,7 +53,7 @@ pub(crate) struct OperatorArguments {
     /// Where our operator is; beside this program without it.
     #[arg(long, value_name = "DIR")]
     bin_dir: Vec<PathBuf>,
-    /// Where OPERATOR.md goes; without it, it is not written.
+    /// Where OPERATOR.md goes; `bench` for a full run in the repository, else nowhere.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Where the files of this run live, with `bin` in it.
@@ -105,7 +105,7 @@ pub(crate) fn start(arguments: &OperatorArguments) -> Result<ExitCode> {
             .iter()
             .map(|directory| flag("--out", directory)),
     );
-    match kamaji::build().filter(|_| !arguments.alone) {
+    match (!arguments.alone).then(kamaji::build) {
         Some(Ok(built)) => {
             symlink(&built.program, bin.join("kamaji"))?;
             words.push(flag("--kamaji-crds", &built.crds));

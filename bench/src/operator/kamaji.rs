@@ -21,16 +21,8 @@ pub(super) struct Built {
     pub(super) crds: PathBuf,
 }
 
-/// Builds it, or finds what was built before; nothing without Go.
-pub(super) fn build() -> Option<Result<Built>> {
-    if Command::new("go").arg("version").output().is_err() {
-        eprintln!("Kamaji will be left out: there is no Go toolchain in PATH");
-        return None;
-    }
-    Some(try_build())
-}
-
-fn try_build() -> Result<Built> {
+/// Builds it, or finds what was built before.
+pub(super) fn build() -> Result<Built> {
     let module = Path::new(env!("CARGO_MANIFEST_DIR")).join("rivals/kamaji");
     let options = Options::from_env()?;
     let cache = options.cache.join("rivals");
@@ -43,7 +35,7 @@ fn try_build() -> Result<Built> {
             .env("GOCACHE", options.cache.join("go-build"))
             .env("CGO_ENABLED", "0")
             .output()
-            .context("starting go")?;
+            .context("starting `go`; is a Go toolchain in PATH?")?;
         if !output.status.success() {
             bail!(
                 "go {}: {}",

@@ -45,8 +45,8 @@ fn lines() -> Vec<Line> {
     let change = with_goal(
         "one change, others present, ms",
         |cost| format!("{:.0}", cost.change * 1e3),
-        0.1,
-        |cost| cost.change,
+        100.0,
+        |cost| cost.change * 1e3,
     );
     vec![
         with_goal(
@@ -250,7 +250,7 @@ mod tests {
     fn goals_are_judged_by_our_round_alone() {
         let text = terminal(&[outcome("steward", 0.03), outcome("kamaji", 1.5)]);
         assert!(text.contains("≤ 0.05: met"), "{text}");
-        assert!(text.contains("≤ 0.1: not run"), "{text}");
+        assert!(text.contains("≤ 100: not run"), "{text}");
         assert!(terminal(&[outcome("steward", 0.3)]).contains("≤ 0.05: missed"));
     }
 
