@@ -99,12 +99,9 @@ pub(crate) fn start(arguments: &OperatorArguments) -> Result<ExitCode> {
             .iter()
             .map(|directory| flag("--bin-dir", directory)),
     );
-    words.extend(
-        arguments
-            .out
-            .iter()
-            .map(|directory| flag("--out", directory)),
-    );
+    let full = !arguments.quick && !arguments.alone;
+    let out = arguments.out.clone().or_else(|| cli::kept(full));
+    words.extend(out.iter().map(|directory| flag("--out", directory)));
     match (!arguments.alone).then(kamaji::build) {
         Some(Ok(built)) => {
             symlink(&built.program, bin.join("kamaji"))?;
