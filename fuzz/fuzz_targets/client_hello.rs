@@ -10,7 +10,9 @@ use steward_wire::hello::{Outcome, Parser, parse};
 
 fuzz_target!(|bytes: &[u8]| {
     // Two bytes steer how the rest is cut.
-    let [steps, fragment, wire @ ..] = bytes else { return };
+    let [steps, fragment, wire @ ..] = bytes else {
+        return;
+    };
     against_rustls::compare(wire);
 
     let whole = parse(wire);
@@ -44,7 +46,9 @@ fuzz_target!(|bytes: &[u8]| {
 
 /// The message, if it lies in one record.
 fn single_record(wire: &[u8], len: usize) -> Option<&[u8]> {
-    let &[_, _, _, high, low, ..] = wire else { return None };
+    let &[_, _, _, high, low, ..] = wire else {
+        return None;
+    };
     let record = usize::from(u16::from_be_bytes([high, low]));
     (len <= 5 + record).then(|| &wire[5..len])
 }

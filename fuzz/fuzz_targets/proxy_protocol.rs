@@ -14,11 +14,18 @@ fuzz_target!(|bytes: &[u8]| {
         }
     }
     match whole {
-        Ok(None) => assert!(bytes.len() <= MAX_HEADER, "undecided after {} bytes", bytes.len()),
+        Ok(None) => assert!(
+            bytes.len() <= MAX_HEADER,
+            "undecided after {} bytes",
+            bytes.len()
+        ),
         Ok(Some((header, len))) => {
             assert!(len <= MAX_HEADER && len <= bytes.len());
             if let (Some(source), Some(destination)) = (header.source, header.destination) {
-                for written in [encode_v1(source, destination), encode_v2(source, destination)] {
+                for written in [
+                    encode_v1(source, destination),
+                    encode_v2(source, destination),
+                ] {
                     assert_eq!(parse(&written), Ok(Some((header, written.len()))));
                 }
             }
