@@ -204,6 +204,61 @@ impl World {
         .await;
     }
 
+    /// Plays the cloud in the background: every LoadBalancer gets an address.
+    pub fn play_cloud(&self) -> Background {
+        let services: Api<Service> = Api::namespaced(self.client.clone(), &self.namespace);
+        Background(tokio::spawn(async move {
+            loop {
+                for service in services.list(&ListParams::default()).await.map(|list| list.items).unwrap_or_default() {
+                    let ingress = service.status.and_then(|status| status.load_balancer?.ingress);
+                    let wants = service.spec.and_then(|spec| spec.type_).as_deref() == Some("LoadBalancer");
+                    if wants && ingress.is_none_or(|all| all.is_empty()) {
+                        let patch = json!({"status": {"loadBalancer": {"ingress": [{"ip": "10.40.0.7"}]}}});
+                        let name = service.metadata.name.unwrap_or_default();
+                        let _ = services.patch_status(&name, &PatchParams::default(), &Patch::Merge(&patch)).await;
+                    }
+                }
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        }))
+    }
+
+    pub async fn patch_tenant(&self, name: &str, patch: &Value) {
+        self.tenants().patch(name, &PatchParams::default(), &Patch::Merge(patch)).await.unwrap();
+    }
+
+    /// Edits an object named as [`World::objects`] names it, as a person with kubectl would.
+    pub async fn patch_object(&self, key: &str, patch: &Value) {
+        let (path, name) = path_of(key);
+        let params = PatchParams { field_manager: Some("kubectl-edit".into()), ..PatchParams::default() };
+        let request = kube::core::Request::new(path).patch(&name, &params, &Patch::Merge(patch)).unwrap();
+        self.client.request::<Value>(request).await.unwrap();
+    }
+
+    pub async fn delete_object(&self, key: &str) {
+        let (path, name) = path_of(key);
+        let request = kube::core::Request::new(path).delete(&name, &DeleteParams::default()).unwrap();
+        self.client.request::<Value>(request).await.unwrap();
+    }
+
+    /// Plays the garbage collector, which this cluster lacks.
+    pub async fn sweep(&self, name: &str) {
+        for (key, _) in self.objects(name).await {
+            self.delete_object(&key).await;
+        }
+    }
+
+    /// Removes a tenant without an operator.
+    pub async fn remove_by_hand(&self, name: &str) {
+        let tenant = self.tenants().get(name).await.unwrap();
+        self.patch_tenant(name, &json!({"metadata": {"finalizers": null}})).await;
+        self.delete_tenant(name).await;
+        self.sweep(name).await;
+        let uid = tenant.metadata.uid.unwrap();
+        let root = steward_operator::datastore::etcd::Etcd::connect(&self.etcd.root()).await.unwrap();
+        steward_operator::datastore::Datastore::remove(&root, &uid, &uid).await.unwrap();
+    }
+
     pub async fn delete_tenant(&self, name: &str) {
         self.tenants().delete(name, &DeleteParams::default()).await.unwrap();
     }
@@ -217,23 +272,52 @@ impl World {
     }
 }
 
+impl Drop for Operator {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
 impl Operator {
     /// Stops as on SIGTERM.
-    pub async fn stop(self) {
+    pub async fn stop(mut self) {
         self.stop.cancel();
-        self.task.await.unwrap().unwrap();
+        (&mut self.task).await.unwrap().unwrap();
     }
 
     /// Dies as on SIGKILL.
-    pub async fn kill(self) {
+    pub async fn kill(mut self) {
         self.task.abort();
-        let _ = self.task.await;
+        let _ = (&mut self.task).await;
     }
 
     pub fn metric(&self, starts: &str) -> f64 {
         let text = self.extras.metrics.render();
         text.lines().filter(|line| line.starts_with(starts)).filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).sum()
     }
+}
+
+/// A task that ends with its owner.
+pub struct Background(JoinHandle<()>);
+
+impl Background {
+    pub fn abort(&self) {
+        self.0.abort();
+    }
+}
+
+impl Drop for Background {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// `Kind namespace/name` as path and name.
+fn path_of(key: &str) -> (String, String) {
+    let (kind, rest) = key.split_once(' ').unwrap();
+    let (namespace, name) = rest.split_once('/').unwrap();
+    let kind = steward_plan::Kind::ALL.into_iter().find(|known| known.names().2 == kind).unwrap();
+    (steward_operator::apply::path(kind, Some(namespace)), name.to_owned())
 }
 
 async fn install_crds(client: &Client) {

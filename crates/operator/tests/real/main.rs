@@ -1,7 +1,12 @@
 //! The operator against real programs: etcd and kube-apiserver, started by the tests on loopback.
 
+mod crash;
+mod election;
 mod engine;
 mod etcd;
+mod faults;
 mod harness;
 mod programs;
+mod rest;
 mod tenant;
+mod troubles;
