@@ -100,7 +100,13 @@ impl Fault {
     fn is_fixed_by_pasting(self) -> bool {
         !matches!(
             self,
-            Self::DnsWrong | Self::DnsMissing | Self::NodeClock | Self::ProxyOpensTls | Self::Quota | Self::DatastoreDown | Self::AgentsCut
+            Self::DnsWrong
+                | Self::DnsMissing
+                | Self::NodeClock
+                | Self::ProxyOpensTls
+                | Self::Quota
+                | Self::DatastoreDown
+                | Self::AgentsCut
         )
     }
 
@@ -147,9 +153,15 @@ spec:
 
 impl Scene {
     async fn set() -> Result<Self> {
-        let values = ["gateway.enabled=true", "gateway.replicas=1", "gateway.drainSeconds=1"];
+        let values = [
+            "gateway.enabled=true",
+            "gateway.replicas=1",
+            "gateway.drainSeconds=1",
+        ];
         let stage = Stage::up("doctor", 2, &values).await?;
-        let front_door = stage.address_of("steward-system", "steward-gateway").await?;
+        let front_door = stage
+            .address_of("steward-system", "steward-gateway")
+            .await?;
         stage.name(&format!("*.{DOMAIN}"), front_door)?;
         stage.apply(&tenant("t1", HOST)).await?;
         let t1 = stage.tenant("tenants", "t1").await?;
@@ -158,10 +170,20 @@ impl Scene {
             t1.node_ready(&format!("worker-{number}")).await?;
         }
         let test = std::env::current_exe()?;
-        let folder = test.parent().and_then(|deps| deps.parent()).context("the test lies in no folder")?;
+        let folder = test
+            .parent()
+            .and_then(|deps| deps.parent())
+            .context("the test lies in no folder")?;
         let kubeconfig = stage.lab.cluster()?.kubeconfig();
         let work = tempfile::tempdir()?;
-        Ok(Self { stage, t1, front_door, steward: folder.join("steward"), kubeconfig, work })
+        Ok(Self {
+            stage,
+            t1,
+            front_door,
+            steward: folder.join("steward"),
+            kubeconfig,
+            work,
+        })
     }
 
     /// `steward …` on the client's host, against the management cluster.
@@ -175,11 +197,17 @@ impl Scene {
 
     /// What doctor finds, and the code it ends with.
     async fn examine(&self, patient: &str) -> Result<(Option<i32>, Vec<Value>)> {
-        let output = self.steward(&["doctor", patient, "-n", "tenants", "-o", "json"]).await?;
+        let output = self
+            .steward(&["doctor", patient, "-n", "tenants", "-o", "json"])
+            .await?;
         let text = String::from_utf8_lossy(&output.stdout);
         let errors = String::from_utf8_lossy(&output.stderr);
-        let report: Value = serde_json::from_str(&text).with_context(|| format!("doctor printed {text:?} and {errors:?}"))?;
-        let findings = report[0]["findings"].as_array().cloned().unwrap_or_default();
+        let report: Value = serde_json::from_str(&text)
+            .with_context(|| format!("doctor printed {text:?} and {errors:?}"))?;
+        let findings = report[0]["findings"]
+            .as_array()
+            .cloned()
+            .unwrap_or_default();
         Ok((output.status.code(), findings))
     }
 
@@ -187,8 +215,14 @@ impl Scene {
     async fn is_well(&self) -> Result<()> {
         wait_for("doctor to find nothing", HEALS, async || {
             let (code, findings) = self.examine("t1").await?;
-            let wrong: Vec<&Value> = findings.iter().filter(|f| f["severity"] != "fine").collect();
-            ensure!(wrong.is_empty() && code == Some(0), "ended with {code:?}: {wrong:#?}");
+            let wrong: Vec<&Value> = findings
+                .iter()
+                .filter(|f| f["severity"] != "fine")
+                .collect();
+            ensure!(
+                wrong.is_empty() && code == Some(0),
+                "ended with {code:?}: {wrong:#?}"
+            );
             Ok(())
         })
         .await
@@ -201,10 +235,19 @@ impl Scene {
             let began = Instant::now();
             let (code, findings) = self.examine(fault.patient()).await?;
             let first = findings.first().cloned().unwrap_or_default();
-            let named = first["check"].as_str().is_some_and(|check| fault.checks().contains(&check));
-            let said = first["evidence"].as_str().is_some_and(|e| !e.is_empty()) && first["fix"].is_string();
-            let wrong: Vec<&Value> = findings.iter().filter(|f| f["severity"] != "fine").collect();
-            ensure!(named && said && code == Some(1), "ended with {code:?}: {wrong:#?}");
+            let named = first["check"]
+                .as_str()
+                .is_some_and(|check| fault.checks().contains(&check));
+            let said = first["evidence"].as_str().is_some_and(|e| !e.is_empty())
+                && first["fix"].is_string();
+            let wrong: Vec<&Value> = findings
+                .iter()
+                .filter(|f| f["severity"] != "fine")
+                .collect();
+            ensure!(
+                named && said && code == Some(1),
+                "ended with {code:?}: {wrong:#?}"
+            );
             Ok((first, began.elapsed()))
         })
         .await
@@ -219,7 +262,12 @@ impl Scene {
             folder.display(),
             self.work.path().display()
         );
-        self.stage.lab.client_host().script(&script).await.with_context(|| format!("paste {fix}"))?;
+        self.stage
+            .lab
+            .client_host()
+            .script(&script)
+            .await
+            .with_context(|| format!("paste {fix}"))?;
         Ok(())
     }
 
@@ -229,12 +277,31 @@ impl Scene {
 
     /// The operator is told to keep its hands off: else it repairs faster than doctor looks.
     async fn pause(&self) -> Result<()> {
-        self.stage.kubectl(&["annotate", "tcp", "-n", "tenants", "t1", &format!("{PAUSED}=true"), "--overwrite"]).await?;
+        self.stage
+            .kubectl(&[
+                "annotate",
+                "tcp",
+                "-n",
+                "tenants",
+                "t1",
+                &format!("{PAUSED}=true"),
+                "--overwrite",
+            ])
+            .await?;
         Ok(())
     }
 
     async fn go_on(&self) -> Result<()> {
-        self.stage.kubectl(&["annotate", "tcp", "-n", "tenants", "t1", &format!("{PAUSED}-")]).await?;
+        self.stage
+            .kubectl(&[
+                "annotate",
+                "tcp",
+                "-n",
+                "tenants",
+                "t1",
+                &format!("{PAUSED}-"),
+            ])
+            .await?;
         Ok(())
     }
 
@@ -242,7 +309,10 @@ impl Scene {
     async fn secret(&self, secret: &str, key: &str, file: &str) -> Result<PathBuf> {
         let path = self.work.path().join(file);
         let template = format!("go-template={{{{index .data \"{key}\" | base64decode}}}}");
-        let text = self.stage.kubectl(&["get", "secret", "-n", "tenants", secret, "-o", &template]).await?;
+        let text = self
+            .stage
+            .kubectl(&["get", "secret", "-n", "tenants", secret, "-o", &template])
+            .await?;
         std::fs::write(&path, text)?;
         Ok(path)
     }
@@ -258,8 +328,7 @@ impl Scene {
              printf '[ca]\\ndefault_ca=d\\n[d]\\ndatabase=db/index.txt\\nserial=db/serial\\nnew_certs_dir=db\\npolicy=p\\ndefault_md=sha256\\n[p]\\ncommonName=supplied\\n[x]\\nsubjectAltName={names}\\nextendedKeyUsage=serverAuth\\n' > ca.cnf
              openssl req -new -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout new.key -subj /CN=kube-apiserver -out new.csr
              openssl ca -batch -config ca.cnf -extensions x -cert ca.crt -keyfile ca.key -in new.csr -out new.crt -notext {dates}
-             kubectl create secret generic x -n tenants --dry-run=client -o json --from-file=apiserver.crt=new.crt --from-file=apiserver.key=new.key > new.json
-             kubectl patch secret -n tenants t1-api-server-certificate --type merge --patch \"{{\\\"data\\\":$(sed -n '/\"data\"/,/}}/p' new.json | sed '1s/.*/{{/; s/}},/}}/')}}\"
+             kubectl patch secret -n tenants t1-api-server-certificate --type merge -p \"{{\\\"data\\\":{{\\\"apiserver.crt\\\":\\\"$(base64 -w0 new.crt)\\\",\\\"apiserver.key\\\":\\\"$(base64 -w0 new.key)\\\"}}}}\"
              kubectl delete pod -n tenants -l steward.butlerlabs.dev/name=t1 --wait=false"
         ))
         .await?;
@@ -273,61 +342,121 @@ impl Scene {
             Fault::DnsWrong => stage.name(HOST, "10.30.0.2".parse()?)?,
             Fault::DnsMissing => stage.lab.dns_unset(&format!("*.{DOMAIN}"))?,
             Fault::FrontDoorDown => {
-                stage.kubectl(&["scale", "-n", "steward-system", "deployment/steward-gateway", "--replicas=0"]).await?;
+                stage
+                    .kubectl(&[
+                        "scale",
+                        "-n",
+                        "steward-system",
+                        "deployment/steward-gateway",
+                        "--replicas=0",
+                    ])
+                    .await?;
             }
             Fault::ClassMissing => {
-                stage.kubectl(&["delete", "ingressclass", "steward"]).await?;
+                stage
+                    .kubectl(&["delete", "ingressclass", "steward"])
+                    .await?;
             }
             Fault::PassthroughOff => {
                 self.pause().await?;
-                stage.kubectl(&["annotate", "ingress", "-n", "tenants", "t1", "haproxy.org/ssl-passthrough-"]).await?;
+                stage
+                    .kubectl(&[
+                        "annotate",
+                        "ingress",
+                        "-n",
+                        "tenants",
+                        "t1",
+                        "haproxy.org/ssl-passthrough-",
+                    ])
+                    .await?;
             }
             Fault::SliceEdited => {
                 self.pause().await?;
-                let patch = r#"[{"op":"replace","path":"/endpoints/0/addresses","value":["10.99.99.99"]}]"#;
-                self.t1.kubectl(&["patch", "endpointslice", "kubernetes", "--type=json", "-p", patch]).await?;
+                let patch =
+                    r#"[{"op":"replace","path":"/endpoints/0/addresses","value":["10.99.99.99"]}]"#;
+                self.t1
+                    .kubectl(&[
+                        "patch",
+                        "endpointslice",
+                        "kubernetes",
+                        "--type=json",
+                        "-p",
+                        patch,
+                    ])
+                    .await?;
             }
             Fault::ProxyGoneFromOneNode => {
                 self.pause().await?;
                 let patch = r#"{"spec":{"template":{"spec":{"nodeSelector":{"kubernetes.io/hostname":"worker-1"}}}}}"#;
-                self.t1.kubectl(&["patch", "daemonset", "-n", "kube-system", "steward-tcp-proxy", "-p", patch]).await?;
+                self.t1
+                    .kubectl(&[
+                        "patch",
+                        "daemonset",
+                        "-n",
+                        "kube-system",
+                        "steward-tcp-proxy",
+                        "-p",
+                        patch,
+                    ])
+                    .await?;
             }
             Fault::KubeProxyOldAddress => {
                 self.pause().await?;
                 let kubeconfig = self.t1.kubeconfig().display();
-                let script = format!("kubectl --kubeconfig {kubeconfig} get cm -n kube-system kube-proxy -o yaml | sed 's/{HOST}:443/old.{DOMAIN}:6443/' | kubectl --kubeconfig {kubeconfig} replace -f -");
+                let script = format!(
+                    "kubectl --kubeconfig {kubeconfig} get cm -n kube-system kube-proxy -o yaml | sed 's/{HOST}:443/old.{DOMAIN}:6443/' | kubectl --kubeconfig {kubeconfig} replace -f -"
+                );
                 client.script(&script).await?;
             }
             Fault::AgentsCut => {
                 for number in [1, 2] {
-                    ensure!(stage.lab.worker(number)?.nudge_all("proxy-agent", Nudge::Freeze) > 0, "no agent runs on worker-{number}");
+                    ensure!(
+                        stage
+                            .lab
+                            .worker(number)?
+                            .nudge_all("proxy-agent", Nudge::Freeze)
+                            > 0,
+                        "no agent runs on worker-{number}"
+                    );
                 }
             }
             Fault::NodeClock => {
                 // What a kubelet whose clock is an hour ahead writes; it is held still so that it
                 // does not write again.
                 stage.lab.worker(2)?.nudge("kubelet", Nudge::Freeze)?;
-                let script = format!("kubectl --kubeconfig {} patch lease -n kube-node-lease worker-2 --type=merge -p \"{{\\\"spec\\\":{{\\\"renewTime\\\":\\\"$(date -u -d '+1 hour' +%Y-%m-%dT%H:%M:%S.000000Z)\\\"}}}}\"", self.t1.kubeconfig().display());
+                let script = format!(
+                    "kubectl --kubeconfig {} patch lease -n kube-node-lease worker-2 --type=merge -p \"{{\\\"spec\\\":{{\\\"renewTime\\\":\\\"$(date -u -d '+1 hour' +%Y-%m-%dT%H:%M:%S.000000Z)\\\"}}}}\"",
+                    self.t1.kubeconfig().display()
+                );
                 client.script(&script).await?;
             }
             Fault::LeftoverRoute => {
                 stage.apply(TRAEFIK_KIND).await?;
                 wait_for("the kind IngressRouteTCP", 60, async || {
-                    stage.apply(&format!("apiVersion: traefik.io/v1alpha1
+                    stage
+                        .apply(&format!(
+                            "apiVersion: traefik.io/v1alpha1
 kind: IngressRouteTCP
 metadata: {{ name: from-before, namespace: tenants }}
 spec:
   routes: [{{ match: 'HostSNI(`{HOST}`)', services: [{{ name: old, port: 6443 }}] }}]
   tls: {{ passthrough: true }}
-")).await
-                }).await?;
+"
+                        ))
+                        .await
+                })
+                .await?;
             }
             Fault::ProxyOpensTls => {
                 let folder = self.work.path().display();
-                let configuration = format!("defaults\n mode http\n timeout connect 5s\n timeout client 30s\n timeout server 30s\nfrontend f\n bind 10.30.0.2:443 ssl crt {folder}/own.pem\n default_backend b\nbackend b\n server s {}:443 ssl verify none sni str({HOST})\n", self.front_door);
+                let configuration = format!(
+                    "defaults\n mode http\n timeout connect 5s\n timeout client 30s\n timeout server 30s\nfrontend f\n bind 10.30.0.2:443 ssl crt {folder}/own.pem\n default_backend b\nbackend b\n server s {}:443 ssl verify none sni str({HOST})\n",
+                    self.front_door
+                );
                 std::fs::write(self.work.path().join("haproxy.cfg"), configuration)?;
                 client.script(&format!("cd {folder}; openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout own.key -out own.crt -days 2 -subj /CN=corporate-proxy; cat own.crt own.key > own.pem")).await?;
-                let proxy = client.spawn(&["haproxy", "-db", "-f", &format!("{folder}/haproxy.cfg")])?;
+                let proxy =
+                    client.spawn(&["haproxy", "-db", "-f", &format!("{folder}/haproxy.cfg")])?;
                 stage.name(HOST, "10.30.0.2".parse()?)?;
                 return Ok(Some(proxy));
             }
@@ -337,15 +466,37 @@ spec:
             Fault::Quota => {
                 stage.apply("apiVersion: v1\nkind: ResourceQuota\nmetadata: { name: small, namespace: tenants }\nspec: { hard: { pods: '1' } }\n").await?;
                 wait_for("the quota to count", 60, async || {
-                    let used = stage.kubectl(&["get", "resourcequota", "-n", "tenants", "small", "-o", "jsonpath={.status.used.pods}"]).await?;
+                    let used = stage
+                        .kubectl(&[
+                            "get",
+                            "resourcequota",
+                            "-n",
+                            "tenants",
+                            "small",
+                            "-o",
+                            "jsonpath={.status.used.pods}",
+                        ])
+                        .await?;
                     ensure!(used == "1", "{used} pods counted");
                     Ok(())
-                }).await?;
+                })
+                .await?;
                 stage.apply(&tenant("t2", &format!("t2.{DOMAIN}"))).await?;
             }
             Fault::VersionWithoutImage => {
                 let patch = r#"{"spec":{"kubernetes":{"version":"v1.36.99"}}}"#;
-                stage.kubectl(&["patch", "tcp", "-n", "tenants", "t1", "--type=merge", "-p", patch]).await?;
+                stage
+                    .kubectl(&[
+                        "patch",
+                        "tcp",
+                        "-n",
+                        "tenants",
+                        "t1",
+                        "--type=merge",
+                        "-p",
+                        patch,
+                    ])
+                    .await?;
             }
             Fault::WrongCredentials => {
                 self.pause().await?;
@@ -360,11 +511,17 @@ spec:
                 self.on_mgmt("kubectl get deployment -n tenants t1 -o json | sed 's/--endpoint-reconciler-type=none/--v=2/' | kubectl replace -f -").await?;
             }
             Fault::CertificateWithoutName => {
-                self.serve_with("DNS:somebody.else,DNS:localhost,IP:127.0.0.1", "-days 30").await?;
+                self.serve_with("DNS:somebody.else,DNS:localhost,IP:127.0.0.1", "-days 30")
+                    .await?;
             }
             Fault::CertificateExpired => {
-                let names = format!("DNS:{HOST},DNS:kubernetes.default.svc,DNS:localhost,IP:127.0.0.1");
-                self.serve_with(&names, "-startdate 20240101000000Z -enddate 20240201000000Z").await?;
+                let names =
+                    format!("DNS:{HOST},DNS:kubernetes.default.svc,DNS:localhost,IP:127.0.0.1");
+                self.serve_with(
+                    &names,
+                    "-startdate 20240101000000Z -enddate 20240201000000Z",
+                )
+                .await?;
             }
             Fault::DatastoreDown => self.etcd("STOP").await?,
         }
@@ -374,7 +531,9 @@ spec:
     /// Signals the members of the datastore: of the programs called etcd those in pods, and
     /// not the management cluster's own.
     async fn etcd(&self, signal: &str) -> Result<()> {
-        let script = format!("for p in $(pgrep -x etcd); do if grep -q kubepods /proc/$p/cgroup; then kill -{signal} $p; echo $p; fi; done");
+        let script = format!(
+            "for p in $(pgrep -x etcd); do if grep -q kubepods /proc/$p/cgroup; then kill -{signal} $p; echo $p; fi; done"
+        );
         let told = self.on_mgmt(&script).await?;
         ensure!(!told.trim().is_empty(), "no etcd runs in a pod");
         Ok(())
@@ -388,27 +547,69 @@ spec:
             Fault::DnsMissing => stage.name(&format!("*.{DOMAIN}"), self.front_door)?,
             Fault::AgentsCut => {
                 for number in [1, 2] {
-                    stage.lab.worker(number)?.nudge_all("proxy-agent", Nudge::Thaw);
+                    stage
+                        .lab
+                        .worker(number)?
+                        .nudge_all("proxy-agent", Nudge::Thaw);
                 }
             }
             Fault::NodeClock => stage.lab.worker(2)?.nudge("kubelet", Nudge::Thaw)?,
             Fault::Quota | Fault::HostnameTwice => {
-                stage.kubectl(&["delete", "resourcequota", "-n", "tenants", "small", "--ignore-not-found"]).await?;
-                stage.kubectl(&["delete", "tcp", "-n", "tenants", "t2", "--timeout=180s"]).await?;
+                stage
+                    .kubectl(&[
+                        "delete",
+                        "resourcequota",
+                        "-n",
+                        "tenants",
+                        "small",
+                        "--ignore-not-found",
+                    ])
+                    .await?;
+                stage
+                    .kubectl(&["delete", "tcp", "-n", "tenants", "t2", "--timeout=180s"])
+                    .await?;
             }
             Fault::DatastoreDown => self.etcd("CONT").await?,
             Fault::FrontDoorDown => {
-                stage.kubectl(&["scale", "-n", "steward-system", "deployment/steward-gateway", "--replicas=1"]).await?;
+                stage
+                    .kubectl(&[
+                        "scale",
+                        "-n",
+                        "steward-system",
+                        "deployment/steward-gateway",
+                        "--replicas=1",
+                    ])
+                    .await?;
             }
             Fault::LeftoverRoute => {
-                stage.kubectl(&["delete", "ingressroutetcp", "-n", "tenants", "from-before", "--ignore-not-found"]).await?;
+                stage
+                    .kubectl(&[
+                        "delete",
+                        "ingressroutetcp",
+                        "-n",
+                        "tenants",
+                        "from-before",
+                        "--ignore-not-found",
+                    ])
+                    .await?;
             }
             Fault::ClassMissing => {
                 stage.apply("apiVersion: networking.k8s.io/v1\nkind: IngressClass\nmetadata: { name: steward }\nspec: { controller: steward.butlerlabs.dev/gateway }\n").await?;
             }
             Fault::VersionWithoutImage => {
                 let patch = r#"{"spec":{"kubernetes":{"version":"v1.36.3"}}}"#;
-                stage.kubectl(&["patch", "tcp", "-n", "tenants", "t1", "--type=merge", "-p", patch]).await?;
+                stage
+                    .kubectl(&[
+                        "patch",
+                        "tcp",
+                        "-n",
+                        "tenants",
+                        "t1",
+                        "--type=merge",
+                        "-p",
+                        patch,
+                    ])
+                    .await?;
             }
             Fault::PassthroughOff
             | Fault::SliceEdited
@@ -431,7 +632,8 @@ spec:
         };
         let pasted = match &named {
             Ok((finding, _)) if fault.is_fixed_by_pasting() => {
-                self.paste(finding["fix"].as_str().unwrap_or_default()).await
+                self.paste(finding["fix"].as_str().unwrap_or_default())
+                    .await
             }
             _ => Ok(()),
         };
@@ -445,7 +647,12 @@ spec:
         pasted?;
         well.with_context(|| format!("after {fault:?}"))?;
         let evidence = finding["evidence"].as_str().unwrap_or_default();
-        Ok(format!("{:<24} {:<26} {:>5} ms  {evidence}", format!("{fault:?}"), finding["check"].as_str().unwrap_or_default(), took.as_millis()))
+        Ok(format!(
+            "{:<24} {:<26} {:>5} ms  {evidence}",
+            format!("{fault:?}"),
+            finding["check"].as_str().unwrap_or_default(),
+            took.as_millis()
+        ))
     }
 }
 
@@ -468,7 +675,8 @@ spec:
 fn chosen() -> Vec<Fault> {
     let wanted = std::env::var("DOCTOR_FAULTS").unwrap_or_default();
     let all = Fault::ALL.into_iter();
-    all.filter(|f| wanted.is_empty() || wanted.split(',').any(|w| w == format!("{f:?}"))).collect()
+    all.filter(|f| wanted.is_empty() || wanted.split(',').any(|w| w == format!("{f:?}")))
+        .collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -484,11 +692,16 @@ async fn doctor_names_each_fault_first_and_its_advice_helps() -> Result<()> {
                 println!("{fault:?}: {error:#}");
                 failed.push(fault);
                 // What could not be healed would be named again and again.
-                scene.is_well().await.with_context(|| format!("{fault:?} could not be undone; failed so far: {failed:?}"))?;
+                scene.is_well().await.with_context(|| {
+                    format!("{fault:?} could not be undone; failed so far: {failed:?}")
+                })?;
             }
         }
     }
-    ensure!(failed.is_empty(), "not named, or not healed by what was pasted: {failed:?}");
+    ensure!(
+        failed.is_empty(),
+        "not named, or not healed by what was pasted: {failed:?}"
+    );
     Ok(())
 }
 
@@ -498,13 +711,28 @@ async fn every_way_works(scene: &Scene) -> Result<()> {
         &["get", "-n", "tenants", "-o", "wide"][..],
         &["tree", "t1", "-n", "tenants"],
         &["dns", "t1", "-n", "tenants", "--check"],
-        &["connectivity", "t1", "-n", "tenants", "--image", "steward.lab/toolbox:1"],
+        &[
+            "connectivity",
+            "t1",
+            "-n",
+            "tenants",
+            "--image",
+            "steward.lab/toolbox:1",
+        ],
     ] {
         let output = scene.steward(words).await?;
-        let said = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        let said = format!(
+            "{}{}",
+            String::from_utf8_lossy(&output.stdout),
+            String::from_utf8_lossy(&output.stderr)
+        );
         println!("$ steward {}\n{said}", words.join(" "));
         if !output.status.success() {
-            bail!("steward {} ended with {}: {said}", words.join(" "), output.status);
+            bail!(
+                "steward {} ended with {}: {said}",
+                words.join(" "),
+                output.status
+            );
         }
     }
     Ok(())

@@ -138,7 +138,9 @@ async fn configuration(cli: &Cli) -> Result<Config, Problem> {
 }
 
 async fn from_file(file: &Path, context: Option<String>) -> Result<Config, Problem> {
-    let broken = |why: String| Problem::NoCluster(format!("{}: {why}", file.display()));
+    // A parser shows the line it stumbled over below its sentence; the sentence is enough.
+    let first = |why: String| why.lines().next().unwrap_or_default().to_owned();
+    let broken = |why: String| Problem::NoCluster(format!("{}: {}", file.display(), first(why)));
     let kubeconfig = Kubeconfig::read_from(file).map_err(|e| broken(e.to_string()))?;
     let options = KubeConfigOptions {
         context,

@@ -56,11 +56,12 @@ impl Verdict {
         Self::Fine(seen.into())
     }
 
-    /// There is something safe to do about it, unless the operator is told to keep its
-    /// hands off: then nobody would make good what we remove.
+    /// There is something safe to do about it, as long as the operator makes good what is
+    /// removed: it has to run, and not be told to keep its hands off.
     pub(crate) fn safely(self, e: &Evidence, remedy: Remedy) -> Self {
+        let looked_after = !e.paused && e.operator.as_ref().is_ok_and(|o| o.ready > 0);
         match self {
-            Self::Wrong(wrong) if !e.paused => Self::Wrong(Wrong {
+            Self::Wrong(wrong) if looked_after => Self::Wrong(Wrong {
                 remedy: Some(remedy),
                 ..wrong
             }),

@@ -127,7 +127,7 @@ impl Show {
                 .map_or_else(|| "-".to_owned(), |ms| format!("{ms} ms"));
             let cells = [vec![
                 format!("{:<4}", done.from),
-                format!("{:<44}", done.way),
+                format!("{:<48}", done.way),
                 format!("{time:>8}"),
                 done.detail.clone(),
             ]];

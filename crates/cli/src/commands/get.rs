@@ -121,8 +121,11 @@ fn print(rows: &[Row], args: &Get, head: bool) -> Result<(), Problem> {
         return Ok(());
     }
     let wide = args.output == Output::Wide;
-    let cells: Vec<_> = rows.iter().map(|r| r.cells(wide)).collect();
-    let text = table(&Row::head(wide), &cells, width());
+    let cells: Vec<_> = rows
+        .iter()
+        .map(|r| r.cells(wide, args.all_namespaces))
+        .collect();
+    let text = table(&Row::head(wide, args.all_namespaces), &cells, width());
     let skipped = usize::from(!head);
     text.lines().skip(skipped).for_each(|line| outln!("{line}"));
     Ok(())

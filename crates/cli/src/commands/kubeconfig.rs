@@ -150,9 +150,9 @@ fn rename(config: &mut Config, tenant: &str) {
 }
 
 fn own_file() -> Result<PathBuf, Problem> {
+    // Several files may be named; the first is the one kubectl would write to.
     let given = std::env::var_os("KUBECONFIG")
-        .filter(|v| !v.is_empty())
-        .map(PathBuf::from);
+        .and_then(|v| std::env::split_paths(&v).find(|p| !p.as_os_str().is_empty()));
     let home = std::env::var_os("HOME").map(|h| PathBuf::from(h).join(".kube/config"));
     given.or(home).ok_or_else(|| {
         Problem::Argument("there is no home folder to merge into; set KUBECONFIG".to_owned())

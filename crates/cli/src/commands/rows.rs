@@ -91,11 +91,14 @@ impl Row {
         }
     }
 
-    /// The cells of a table line.
-    pub fn cells(&self, wide: bool) -> Vec<String> {
+    /// The cells of a table line; the namespace only where there are several.
+    pub fn cells(&self, wide: bool, namespaced: bool) -> Vec<String> {
         let or_dash = |v: &Option<String>| v.clone().unwrap_or_else(|| "-".to_owned());
-        let mut cells = vec![
-            self.namespace.clone(),
+        let mut cells = Vec::new();
+        if namespaced {
+            cells.push(self.namespace.clone());
+        }
+        cells.extend([
             self.name.clone(),
             self.version.clone(),
             self.state.clone(),
@@ -103,7 +106,7 @@ impl Row {
             or_dash(&self.workers.map(|w| w.to_string())),
             or_dash(&self.certificate_days_left.map(|d| format!("{d}d"))),
             age(self.age_seconds),
-        ];
+        ]);
         if wide {
             cells.extend([
                 or_dash(&self.mode),
@@ -118,17 +121,15 @@ impl Row {
     }
 
     /// The heads over them.
-    pub fn head(wide: bool) -> Vec<&'static str> {
-        let mut head = vec![
-            "NAMESPACE",
-            "NAME",
-            "VERSION",
-            "STATE",
-            "READY",
-            "WORKERS",
-            "CERTS",
-            "AGE",
-        ];
+    pub fn head(wide: bool, namespaced: bool) -> Vec<&'static str> {
+        let mut head = if namespaced {
+            vec!["NAMESPACE"]
+        } else {
+            Vec::new()
+        };
+        head.extend([
+            "NAME", "VERSION", "STATE", "READY", "WORKERS", "CERTS", "AGE",
+        ]);
         if wide {
             head.extend(["MODE", "DATASTORE"]);
         }

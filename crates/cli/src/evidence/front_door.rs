@@ -15,6 +15,9 @@ use crate::cluster::Management;
 /// The controller that our own gateway is.
 const OURS: &str = "steward.butlerlabs.dev/gateway";
 
+/// The name that the chart gives its class.
+const OUR_CLASS: &str = "steward";
+
 /// Looks at it, for a tenant that has one.
 pub(super) async fn look(
     cluster: &Management,
@@ -58,8 +61,14 @@ async fn ingress(cluster: &Management, name: &str, spec: &IngressSpec) -> Seen<F
         Some(class) => class_of(&cluster.client, class).await,
         None => Class::Unknown,
     };
-    let by_type = spec.controller_type == IngressControllerType::Steward;
-    let ours = matches!(&known, Class::There(controller) if controller == OURS) || by_type;
+    // A class that is gone can't say whose it was: its name, or the controller's type, does.
+    let ours = match &known {
+        Class::There(controller) => controller == OURS,
+        Class::Missing | Class::Unknown => {
+            spec.controller_type == IngressControllerType::Steward
+                || class.as_deref() == Some(OUR_CLASS)
+        }
+    };
     let gateway = if ours {
         gateway(&cluster.client).await
     } else {

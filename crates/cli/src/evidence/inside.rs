@@ -72,12 +72,7 @@ pub(crate) async fn look(cluster: &Management, name: &str) -> Within {
             ..Within::unseen(&elsewhere)
         };
     }
-    let server_now = answer
-        .skew
-        .as_ref()
-        .ok()
-        .map(|skew| Timestamp::now().as_second() - skew);
-    let inside = within_deadline("looking inside", objects(&client, server_now)).await;
+    let inside = within_deadline("looking inside", objects(&client)).await;
     Within {
         admitted,
         ready: Ok(()),
@@ -133,10 +128,10 @@ async fn readyz(client: &Client) -> Seen<Answer> {
     })
 }
 
-async fn objects(client: &Client, server_now: Option<i64>) -> Seen<Inside> {
+async fn objects(client: &Client) -> Seen<Inside> {
     let version = client.apiserver_version().await.map_err(|e| unseen(&e))?;
     let (nodes, slices, kube_proxy, missing) = tokio::try_join!(
-        nodes::look(client, server_now),
+        nodes::look(client),
         slices(client),
         config_map(client, "kube-system", "kube-proxy"),
         missing(client),

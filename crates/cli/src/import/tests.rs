@@ -119,7 +119,8 @@ spec:
 #[test]
 fn what_is_not_known_gets_a_sentence() {
     assert_eq!(import(&json!({ "a": 1 })), Err(Error::NotAManifest));
-    let error = import(&json!({ "apiVersion": "v1", "kind": "Pod" })).unwrap_err();
+    let error = import(&json!({ "apiVersion": "v1", "kind": "Pod", "metadata": { "name": "p" } }))
+        .unwrap_err();
     assert!(error.to_string().contains("Pod can't be imported"));
     let error = import(&json!({ "apiVersion": "k0smotron.io/v1beta1", "kind": "Cluster", "metadata": { "name": "x" }, "spec": {} })).unwrap_err();
     assert!(

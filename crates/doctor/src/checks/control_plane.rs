@@ -171,6 +171,12 @@ fn pods(e: &Evidence) -> Verdict {
     };
     match seen(&e.unready_pods, describe) {
         Err(verdict) => verdict,
+        // While others serve, a pod that is not ready yet is a rollout more often than a fault.
+        Ok(unready)
+            if !unready.is_empty() && e.service_endpoints.as_ref().is_ok_and(|n| *n > 0) =>
+        {
+            Verdict::warning(unready.join("; "), describe())
+        }
         Ok(unready) if !unready.is_empty() => Verdict::problem(unready.join("; "), describe()),
         Ok(_) => match condition(e, "ControlPlaneReady") {
             Some(what) => Verdict::problem(what, describe()),

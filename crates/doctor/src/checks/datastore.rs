@@ -1,7 +1,7 @@
 //! Does the datastore answer, and may the tenant use it?
 
 use super::{Check, Verdict, fix, seen};
-use crate::evidence::{Datastore, Evidence};
+use crate::evidence::{Datastore, Evidence, Unseen};
 use crate::finding::Group;
 
 pub(super) const CHECKS: &[Check] = &[
@@ -49,6 +49,14 @@ fn judge(e: &Evidence, found: &Datastore) -> Verdict {
         return Verdict::problem(
             format!("{name}: {}: {}", c.reason, c.message),
             format!("kubectl describe datastore {name}"),
+        );
+    }
+    if let Err(Unseen::Failed(why)) = &e.ready
+        && why.contains("etcd")
+    {
+        return Verdict::problem(
+            format!("{name}: the API server does not get an answer from it: {why}"),
+            members(),
         );
     }
     let own = e

@@ -26,7 +26,7 @@ pub(super) const CHECKS: &[Check] = &[
         group: Group::Inside,
         what: "the kubernetes EndpointSlice names the node proxies' address, and nobody else's",
         why: "pods reach the API server through this address only",
-        follows: &["endpoint-reconciler"],
+        follows: &["endpoint-reconciler", "operator"],
         judge: slice,
     },
     Check {

@@ -28,7 +28,7 @@ pub(super) const CHECKS: &[Check] = &[
         group: Group::Inside,
         what: "the API server reaches every kubelet",
         why: "exec and logs fail without it, even when every pod is well",
-        follows: &["nodes", "konnectivity"],
+        follows: &["nodes", "konnectivity", "node-clocks"],
         judge: reached,
     },
     Check {

@@ -201,7 +201,8 @@ fn each_fault_is_named_first_with_a_fix() {
             e.inside = Err(Unseen::NotLooked("no answer".into()));
         }),
         ("pods", |e| {
-            e.unready_pods = Ok(vec!["t1-abc: kube-apiserver ErrImagePull".into()])
+            e.unready_pods = Ok(vec!["t1-abc: kube-apiserver CrashLoopBackOff".into()]);
+            e.service_endpoints = Ok(0);
         }),
         ("service-endpoints", |e| e.service_endpoints = Ok(0)),
         ("endpoint-reconciler", |e| e.reconciler_off = Ok(false)),
@@ -285,6 +286,22 @@ fn an_address_in_front_is_no_fault_while_the_tenant_itself_answers_there() {
 }
 
 #[test]
+fn a_pod_that_comes_up_beside_others_is_no_fault() {
+    let mut evidence = healthy();
+    evidence.unready_pods = Ok(vec!["t1-abc: kube-apiserver ContainerCreating".into()]);
+    assert_eq!(first(&evidence).severity, Severity::Warning);
+}
+
+#[test]
+fn an_api_server_that_waits_for_etcd_speaks_of_the_datastore() {
+    let mut evidence = healthy();
+    evidence.ready = Err(Unseen::Failed(
+        "/readyz answers 500: not ready are etcd".into(),
+    ));
+    assert_eq!(first(&evidence).check, "datastore");
+}
+
+#[test]
 fn a_younger_rival_is_only_worth_a_word() {
     let mut evidence = healthy();
     evidence.rivals.push(Rival {
@@ -303,6 +320,12 @@ fn while_paused_the_fix_is_to_go_on_and_nothing_is_called_safe() {
     within(&mut evidence).slice.as_mut().unwrap().addresses = vec!["10.0.0.1".into()];
     let found = first(&evidence);
     assert!(found.remedy.is_some() && found.fix.unwrap().contains("delete endpointslice"));
+    evidence.operator.as_mut().unwrap().ready = 0;
+    let slice = run(&evidence)
+        .into_iter()
+        .find(|f| f.check == "kubernetes-endpointslice");
+    assert!(slice.unwrap().remedy.is_none(), "nobody would make it anew");
+    evidence.operator.as_mut().unwrap().ready = 1;
     evidence.paused = true;
     let found = first(&evidence);
     assert!(found.remedy.is_none());

@@ -20,45 +20,46 @@ const ASKED: usize = 20;
 const PATIENCE: Duration = Duration::from_millis(2500);
 
 /// Lists the nodes. Their leases tell their clocks: a kubelet writes its own time there
-/// every ten seconds.
-pub(super) async fn look(client: &Client, server_now: Option<i64>) -> Seen<Vec<Node>> {
+/// every ten seconds, and the API server notes beside it when that was by its own.
+pub(super) async fn look(client: &Client) -> Seen<Vec<Node>> {
     let nodes: Api<Kubelet> = Api::all(client.clone());
     let leases: Api<Lease> = Api::namespaced(client.clone(), "kube-node-lease");
     let everything = ListParams::default();
     let (nodes, leases) = tokio::join!(nodes.list(&everything), leases.list(&everything));
     let nodes = nodes.map_err(|e| unseen(&e))?;
-    let renewed: BTreeMap<String, i64> = leases
-        .map(|l| l.items)
-        .unwrap_or_default()
-        .into_iter()
-        .filter_map(|l| Some((l.name_any(), l.spec?.renew_time?.0.as_second())))
-        .collect();
-    Ok(nodes
+    let leases = leases.map(|l| l.items).unwrap_or_default();
+    let ahead: BTreeMap<String, i64> = leases
         .iter()
-        .map(|node| read(node, &renewed, server_now))
-        .collect())
+        .filter_map(|l| Some((l.name_any(), clock_ahead(l)?)))
+        .collect();
+    Ok(nodes.iter().map(|node| read(node, &ahead)).collect())
 }
 
-fn read(node: &Kubelet, renewed: &BTreeMap<String, i64>, server_now: Option<i64>) -> Node {
-    let status = node.status.clone().unwrap_or_default();
-    let ready = status
-        .conditions
+fn clock_ahead(lease: &Lease) -> Option<i64> {
+    let theirs = lease.spec.as_ref()?.renew_time.as_ref()?.0.as_second();
+    let notes = lease.metadata.managed_fields.as_ref()?;
+    let ours = notes
         .iter()
-        .flatten()
-        .any(|c| c.type_ == "Ready" && c.status == "True");
-    let ahead = renewed
-        .get(&node.name_any())
-        .zip(server_now)
-        .map(|(renewed, now)| renewed - now);
+        .filter_map(|n| n.time.as_ref())
+        .map(|t| t.0.as_second())
+        .max()?;
+    Some(theirs - ours)
+}
+
+fn read(node: &Kubelet, ahead: &BTreeMap<String, i64>) -> Node {
+    let status = node.status.clone().unwrap_or_default();
+    let conditions = status.conditions.iter().flatten();
+    let name = node.name_any();
     Node {
-        name: node.name_any(),
         version: status
             .node_info
             .map(|i| i.kubelet_version)
             .unwrap_or_default(),
-        ready,
-        // An old lease of a node that is down says nothing about its clock.
-        clock_ahead: ahead.filter(|ahead| ready || *ahead > 0),
+        ready: conditions
+            .into_iter()
+            .any(|c| c.type_ == "Ready" && c.status == "True"),
+        clock_ahead: ahead.get(&name).copied(),
+        name,
     }
 }
 
