@@ -29,7 +29,7 @@ pub struct Settings {
 
 impl Default for Settings {
     fn default() -> Self {
-        const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+        const DAY: Duration = Duration::from_hours(24);
         Self {
             default_datastore: "default".into(),
             namespace: "steward-system".into(),

@@ -12,7 +12,7 @@ use steward_pki::{Authority, KeyKind, Pair};
 use crate::{names::Names, observed::Observed, problem::Problem, secret, settings::Settings};
 
 /// Certificates shorter than this are renewed more often than pods can follow.
-const SHORTEST: Duration = Duration::from_secs(10 * 60);
+const SHORTEST: Duration = Duration::from_mins(10);
 
 /// How certificates are made.
 #[derive(Debug, Clone)]

@@ -10,5 +10,6 @@
 mod datastores;
 mod golden;
 mod lifecycle;
+mod moves;
 mod problems;
 mod world;

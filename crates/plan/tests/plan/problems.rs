@@ -11,7 +11,7 @@ const INGRESS: &str = include_str!("../tenants/ingress-steward.yaml");
 fn problems(manifest: &str, change: impl FnOnce(&mut World)) -> Vec<Problem> {
     let mut world = World::new(manifest);
     change(&mut world);
-    validate(&world.settings, &world.observed).expect_err("it must be refused")
+    validate(&world.settings, &world.observed).unwrap_err()
 }
 
 fn refused(change: impl FnOnce(&mut World), field: &str, words: &str) {

@@ -302,7 +302,7 @@ fn grant(object: &mut Value, pods_start: bool, addresses: bool) {
 pub(crate) fn store(name: &str) -> Datastore {
     static AUTHORITY: OnceLock<(String, String)> = OnceLock::new();
     let (certificate, key) = AUTHORITY.get_or_init(|| {
-        let validity = Validity::starting(now(), std::time::Duration::from_secs(3600 * 24 * 3650));
+        let validity = Validity::starting(now(), std::time::Duration::from_hours(24 * 3650));
         let authority =
             Authority::new(&SystemKeys, KeyKind::EcdsaP256, "etcd-ca", validity).unwrap();
         (
