@@ -23,7 +23,7 @@ pub struct Options {
     #[arg(long, value_name = "FILE")]
     pub routes: Option<PathBuf>,
 
-    /// Follow the Ingresses, Gateways and TLSRoutes of a cluster instead of a file
+    /// Follow the Ingresses, Gateways and TLS routes of a cluster instead of a file
     #[arg(long)]
     pub kubernetes: bool,
 
@@ -107,7 +107,7 @@ fn positive_seconds(text: &str) -> Result<Duration, String> {
     match seconds(text)? {
         Duration::ZERO => Err("must be more than 0".into()),
         // The engine's clock turns once a minute; longer waits help nobody here.
-        duration if duration > Duration::from_secs(60) => Err("must be at most 60".into()),
+        duration if duration > Duration::from_mins(1) => Err("must be at most 60".into()),
         duration => Ok(duration),
     }
 }

@@ -73,7 +73,7 @@ struct RawRoute {
 struct Problem {
     line: u64,
     field: String,
-    problem: String,
+    advice: String,
 }
 
 /// Reads and checks a routes file.
@@ -109,7 +109,7 @@ pub fn parse(path: &Path, text: &str) -> Result<Vec<(Host, RouteSpec)>, FileErro
             path: path.into(),
             line: problem.line,
             field: problem.field,
-            problem: problem.problem,
+            problem: problem.advice,
         })?;
         checked.push(route);
     }
@@ -151,11 +151,11 @@ fn check(
 ) -> Result<(Host, RouteSpec), Problem> {
     let host: Host = field(&raw.host, || format!("routes[{index}].host"))?;
     if let Some(first) = seen.insert(host.clone(), line) {
-        let problem = format!("`{host}` has a route on line {first} already; remove one of them");
+        let advice = format!("`{host}` has a route on line {first} already; remove one of them");
         return Err(Problem {
             line,
             field: format!("routes[{index}].host"),
-            problem,
+            advice,
         });
     }
     let mut spec = RouteSpec::default();
@@ -164,7 +164,7 @@ fn check(
         return Err(Problem {
             line: list.referenced.line(),
             field: format!("routes[{index}].backends"),
-            problem: "give 1 to 64 backends as IP:PORT".into(),
+            advice: "give 1 to 64 backends as IP:PORT".into(),
         });
     }
     for (place, text) in list.value.iter().enumerate() {
@@ -182,7 +182,7 @@ fn check(
         Some(limit) if limit.value == 0 => Err(Problem {
             line: limit.referenced.line(),
             field: format!("routes[{index}].{name}"),
-            problem: "0 would let nobody in; leave it out for no limit, or remove the route".into(),
+            advice: "0 would let nobody in; leave it out for no limit, or remove the route".into(),
         }),
         Some(limit) => Ok(Some(limit.value)),
         None => Ok(None),
@@ -200,7 +200,7 @@ fn field<T: FromStr<Err: std::fmt::Display>>(
     text.value.parse().map_err(|error: T::Err| Problem {
         line: text.referenced.line(),
         field: name(),
-        problem: error.to_string(),
+        advice: error.to_string(),
     })
 }
 

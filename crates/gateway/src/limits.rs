@@ -102,7 +102,7 @@ mod tests {
         assert_eq!(taken(now), 10);
         now = now.after(Duration::from_millis(500));
         assert_eq!(taken(now), 5);
-        now = now.after(Duration::from_secs(60));
+        now = now.after(Duration::from_mins(1));
         assert_eq!(taken(now), 10);
     }
 

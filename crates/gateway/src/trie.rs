@@ -294,16 +294,13 @@ impl<V: Keyed> Branch<V> {
         let place = self.place(digit);
         let mut children = Vec::with_capacity(self.children.len() + 1);
         children.extend(self.children.iter().cloned());
-        let added = match self.child(digit) {
-            Some(child) => {
-                let (child, added) = child.with(value, hash >> DIGIT, depth + 1, hasher);
-                children[place] = child;
-                added
-            }
-            None => {
-                children.insert(place, Node::Leaf(value));
-                true
-            }
+        let added = if let Some(child) = self.child(digit) {
+            let (child, added) = child.with(value, hash >> DIGIT, depth + 1, hasher);
+            children[place] = child;
+            added
+        } else {
+            children.insert(place, Node::Leaf(value));
+            true
         };
         (Node::branch(self.present | 1 << digit, children), added)
     }

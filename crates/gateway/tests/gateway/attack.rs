@@ -22,10 +22,10 @@ fn others_are_served(gateway: &Gateway) {
     }
 }
 
-/// Resets the connection instead of closing it.
-fn reset(stream: TcpStream) {
+/// Makes the connection be reset instead of closed when it is dropped.
+fn reset(stream: &TcpStream) {
     let zero = Some(std::time::Duration::ZERO);
-    rustix::net::sockopt::set_socket_linger(&stream, zero).unwrap();
+    rustix::net::sockopt::set_socket_linger(stream, zero).unwrap();
 }
 
 #[test]
@@ -42,7 +42,7 @@ fn ten_thousand_half_open_clients_harm_nobody_and_are_closed() {
             break;
         };
         // A byte more for each, so that all positions are tried.
-        let _ = stream.write_all(&start[..1 + number % (start.len() - 1)]);
+        let _ = stream.write_all(&start[..=number % (start.len() - 1)]);
         slow.push(stream);
         if number % 1000 == 999 {
             others_are_served(&gateway);
@@ -85,14 +85,14 @@ fn resets_at_every_byte_leave_nothing_behind() {
     for length in 0..start.len() {
         let mut stream = gateway.connect();
         stream.write_all(&start[..length]).unwrap();
-        reset(stream);
+        reset(&stream);
     }
     for length in 1..200 {
         let mut stream = gateway.connect();
         stream.write_all(&start).unwrap();
         stream.read_exact(&mut [0; 4]).unwrap();
         stream.write_all(&vec![1; length * 100]).unwrap();
-        reset(stream);
+        reset(&stream);
     }
     others_are_served(&gateway);
     until("all are gone", || gateway.metric(LIVE) == 0);

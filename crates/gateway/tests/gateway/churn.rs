@@ -118,12 +118,12 @@ fn change(router: &Router, addresses: &[SocketAddr], round: usize) {
         backends: vec![addresses[backend_of(host, round)]],
         ..RouteSpec::default()
     };
-    if round % 10 == 0 {
-        let routes: Vec<_> = (0..HOSTS)
+    if round.is_multiple_of(10) {
+        let all: Vec<_> = (0..HOSTS)
             .map(|n| (host(n).parse().unwrap(), spec(n)))
             .collect();
         router.update(|table| {
-            table.replaced(routes.iter().map(|(host, spec)| (Clone::clone(host), spec)))
+            table.replaced(all.iter().map(|(host, spec)| (Clone::clone(host), spec)))
         });
     } else {
         for number in 0..HOSTS {
@@ -202,10 +202,12 @@ fn five_thousand_connections_live_through_a_thousand_tables() {
         }
         let mut round = 0;
         while round < 3 || !done.load(Relaxed) {
-            live.iter_mut()
-                .for_each(|connection| connection.send(round));
-            live.iter_mut()
-                .for_each(|connection| connection.check(round));
+            for connection in &mut live {
+                connection.send(round);
+            }
+            for connection in &mut live {
+                connection.check(round);
+            }
             round += 1;
         }
         assert_eq!(engine.counters().live, CONNECTIONS as u64);
