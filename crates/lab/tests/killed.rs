@@ -161,10 +161,10 @@ fn killed_at_a_random_moment_of_up_it_leaves_nothing_after_down() {
         up.kill().unwrap();
         up.wait().unwrap();
         down(&name);
-        assert_eq!(
-            traces(&name),
-            before,
-            "seed {seed}, killed after {seconds:.2} s"
+        expect_gone(
+            &name,
+            &before,
+            &format!("seed {seed}, killed after {seconds:.2} s"),
         );
     }
 }
