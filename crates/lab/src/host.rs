@@ -23,6 +23,10 @@ use crate::{
 /// What follows the lab's own programs in a host's PATH.
 const SYSTEM_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
+/// The variable that marks a process as one of a lab, so that it is found when the
+/// lab is removed. Nobody sets it by hand, as whoever has it is killed then.
+pub(crate) const MARK: &str = "STEWARD_LAB_MEMBER";
+
 /// Where the administrator's kubeconfig of a cluster is, on its host.
 pub(crate) const ADMIN_CONF: &str = "/etc/kubernetes/admin.conf";
 
@@ -114,7 +118,7 @@ impl Host {
         };
         let mut environment = vec![
             ("PATH", Self::search_path(&self.layout)),
-            ("STEWARD_LAB", self.layout.name().to_string()),
+            (MARK, self.layout.name().to_string()),
             ("KUBECACHEDIR", cache("kubectl")),
             ("HELM_CACHE_HOME", cache("helm")),
             ("HELM_CONFIG_HOME", cache("helm")),

@@ -18,6 +18,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::{
     Error, LabName, Layout, cgroup,
+    host::MARK,
     lab::lock_machine,
     layout::{MOUNT_POINTS, ROOT},
 };
@@ -99,7 +100,7 @@ fn lab_of(pid: Pid) -> Option<String> {
     let environment = fs::read(format!("/proc/{}/environ", pid.as_raw_nonzero())).ok()?;
     environment
         .split(|byte| *byte == 0)
-        .find_map(|entry| entry.strip_prefix(b"STEWARD_LAB="))
+        .find_map(|entry| entry.strip_prefix(MARK.as_bytes())?.strip_prefix(b"="))
         .map(|name| String::from_utf8_lossy(name).into_owned())
 }
 

@@ -63,13 +63,13 @@ fn traces(name: &str) -> Traces {
         }
         let marked = environment
             .lines()
-            .any(|l| l == format!("STEWARD_LAB={name}"))
+            .any(|l| l == format!("STEWARD_LAB_MEMBER={name}"))
             || cgroup.contains(&format!("steward-lab/{name}/"))
             || line.contains(name);
         if marked {
             traces.processes.insert(line.clone());
         }
-        let other = environment.contains("STEWARD_LAB=") || cgroup.contains("/steward-lab/");
+        let other = environment.contains("STEWARD_LAB_MEMBER=") || cgroup.contains("/steward-lab/");
         if marked || !other {
             let foreign = namespaces_of(&pid).filter(|namespace| !own.contains(namespace));
             traces.namespaces.extend(foreign);

@@ -16,6 +16,7 @@ use rustix::fs::{FlockOperation, flock};
 use super::{Lab, Owner, Record, builder::Builder};
 use crate::{
     Error, Host, HostId, LabName, Layout, Unit, cgroup, cloud, cluster, dns,
+    host::MARK,
     init::{HostRecord, write_atomically},
     layout::{MOUNT_POINTS, ROOT},
     machine, net, node, poll,
@@ -187,7 +188,7 @@ fn start_host(layout: &Layout, host: &Host) -> Result<(), Error> {
         .env_clear()
         .env("PATH", Host::search_path(layout))
         .env("HOME", "/root")
-        .env("STEWARD_LAB", layout.name().as_str())
+        .env(MARK, layout.name().as_str())
         .current_dir("/")
         .stdin(Stdio::null())
         .stdout(out)

@@ -13,7 +13,7 @@ use std::{
 
 use rustix::fs::{FlockOperation, flock};
 
-use crate::{Error, LabName, Layout};
+use crate::{Error, LabName, Layout, host::MARK};
 
 /// Held for as long as the lab should exist.
 #[derive(Debug)]
@@ -32,7 +32,7 @@ impl Owner {
         let janitor = Command::new("setsid")
             .arg(program)
             .args(["janitor", "--name", layout.name().as_str()])
-            .env("STEWARD_LAB", layout.name().as_str())
+            .env(MARK, layout.name().as_str())
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
