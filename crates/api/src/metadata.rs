@@ -34,6 +34,8 @@ pub mod annotations {
     pub const INGRESS_DOMAIN: &str = "steward.butlerlabs.dev/ingress.domain";
     /// The same annotation under the name the Kamaji ingress addon uses.
     pub const KAMAJI_INGRESS_DOMAIN: &str = "kamaji.clastix.io/ingress.domain";
+    /// Who may connect to a route, as ranges separated by commas; our own gateway enforces it.
+    pub const ALLOWED_SOURCE_RANGES: &str = "steward.butlerlabs.dev/allowed-source-ranges";
     /// On a `TenantControlPlane` being deleted whose datastore is gone for good: finish without
     /// cleaning it. The value must be the tenant's name.
     pub const ABANDON_DATASTORE: &str = "steward.butlerlabs.dev/abandon-datastore";

@@ -19,7 +19,7 @@ use steward_api::{
     TenantControlPlane, TenantControlPlaneSpec,
     conditions::{ConditionType, Reason},
     hostnames::PublicNames,
-    tenant_control_plane::{ServiceType, WritePermissions},
+    tenant_control_plane::{IngressControllerType, ServiceType, WritePermissions},
 };
 
 pub use certificates::{AuthoritySource, Certificates};
@@ -210,11 +210,15 @@ fn notices(spec: &TenantControlPlaneSpec) -> Vec<Wait> {
         .access
         .as_ref()
         .is_some_and(|access| !access.allowed_source_ranges.is_empty());
-    let by_name = control_plane.ingress.is_some() || control_plane.gateway.is_some();
-    if ranges && (by_name || control_plane.service.service_type != ServiceType::LoadBalancer) {
-        let message = "spec.controlPlane.access.allowedSourceRanges is enforced only with a \
-                       LoadBalancer of the tenant's own: the pod sees the front door's address, \
-                       not the client's. Restrict sources at the front door";
+    let enforced = match (&control_plane.ingress, &control_plane.gateway) {
+        (Some(ingress), _) => ingress.controller_type == IngressControllerType::Steward,
+        (None, Some(_)) => true,
+        (None, None) => control_plane.service.service_type == ServiceType::LoadBalancer,
+    };
+    if ranges && !enforced {
+        let message = "spec.controlPlane.access.allowedSourceRanges is enforced by a LoadBalancer \
+                       of the tenant's own and by steward-gateway, and by no other front door: \
+                       restrict sources there";
         tell(ConditionType::Accepted, message);
     }
     all

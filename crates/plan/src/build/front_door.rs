@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use steward_api::{
     foreign::{IngressRouteTCPSpec, TcpRoute, TcpRouteService, TcpTls},
     hostnames::PublicNames,
-    metadata::AdditionalMetadata,
+    metadata::{AdditionalMetadata, annotations},
     tenant_control_plane::{GatewaySpec, IngressControllerType, IngressSpec},
 };
 
@@ -121,9 +121,20 @@ fn passthrough(kind: IngressControllerType) -> BTreeMap<String, String> {
         .collect()
 }
 
+/// Who may connect, for our own gateway: it still sees clients' addresses, the pod does not.
+fn source_ranges(tenant: &Validated) -> Option<(String, String)> {
+    let access = tenant.spec.control_plane.access.as_ref()?;
+    let ranges = access.allowed_source_ranges.join(",");
+    (!ranges.is_empty()).then(|| (annotations::ALLOWED_SOURCE_RANGES.to_owned(), ranges))
+}
+
 fn ingress(tenant: &Validated, spec: &IngressSpec, routes: &[Route<'_>]) -> Object {
     let mut metadata = meta(tenant, tenant.names.tenant.clone(), "ingress");
-    metadata.annotations = Some(passthrough(spec.controller_type));
+    let mut notes = passthrough(spec.controller_type);
+    if spec.controller_type == IngressControllerType::Steward {
+        notes.extend(source_ranges(tenant));
+    }
+    metadata.annotations = Some(notes);
     extend(&mut metadata, spec.additional_metadata.as_ref());
     let rule = |route: &Route<'_>| IngressRule {
         host: Some(route.host.to_owned()),
@@ -220,8 +231,14 @@ fn tls_routes(
         .iter()
         .zip(names)
         .map(|(route, name)| {
+            let mut metadata = metadata(tenant, name, spec.additional_metadata.as_ref());
+            let ranges = source_ranges(tenant);
+            metadata
+                .annotations
+                .get_or_insert_default()
+                .extend(ranges);
             let body = json!({
-                "metadata": metadata(tenant, name, spec.additional_metadata.as_ref()),
+                "metadata": metadata,
                 "spec": {
                     "parentRefs": parents(spec),
                     "hostnames": [route.host],

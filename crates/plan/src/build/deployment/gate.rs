@@ -63,12 +63,8 @@ fn args(inputs: &Inputs<'_>) -> Vec<String> {
         args.extend(separate.map(|names| format!("--konnectivity-name={}", names.konnectivity)));
     }
     if let Some(access) = &inputs.tenant.spec.control_plane.access {
-        args.extend(
-            access
-                .allowed_source_ranges
-                .iter()
-                .map(|range| format!("--allow={range}")),
-        );
+        // Not the source ranges: behind a front door or a NAT this pod sees other addresses than
+        // the clients' own, and would lock everybody out.
         args.extend(
             access
                 .max_connections
