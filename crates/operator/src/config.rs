@@ -36,7 +36,7 @@ pub enum LogFormat {
 
 /// Runs Kubernetes control planes as pods of this cluster.
 #[derive(Clone, Debug, Parser)]
-#[command(name = "steward-operator", version, about, max_term_width = 110)]
+#[command(name = "steward-operator", version, about, max_term_width = 110, args_override_self = true)]
 pub struct Config {
     /// Address of /metrics, `host:port` or `:port`; `0` turns it off.
     #[arg(long, env = "STEWARD_METRICS_BIND_ADDRESS", default_value = ":8080", value_name = "ADDR")]
@@ -233,6 +233,11 @@ mod tests {
         assert_eq!(config.health_probe_bind_address, Bind(None));
         assert_eq!(config.controller_reconcile_timeout, Duration::from_secs(90));
         assert!(parse(&["--leader-elect"]).unwrap().leader_elect);
+    }
+
+    #[test]
+    fn a_flag_given_again_replaces_the_first_so_that_a_chart_s_extra_arguments_count() {
+        assert!(!parse(&["--leader-elect", "--leader-elect=false"]).unwrap().leader_elect);
     }
 
     #[test]

@@ -16,6 +16,7 @@ pub mod datastore;
 pub mod error;
 pub mod events;
 pub mod follow;
+pub mod front_door;
 pub mod lease;
 pub mod metrics;
 pub mod observe;

@@ -22,6 +22,7 @@ use crate::{
     config::TenantAccess,
     context::Context,
     error::Error,
+    front_door,
     tenant::{Key, Session, Target},
     trouble,
 };
@@ -55,10 +56,11 @@ pub fn inside_selector() -> String {
 /// When the management cluster can't be read.
 pub async fn observe(context: &Context, tenant: TenantControlPlane) -> Result<Observation, Error> {
     let key = key_of(&tenant);
-    let platform: Platform = context.platform.borrow().clone();
+    let mut platform: Platform = context.platform.borrow().clone();
     let selector = selector(&key.1);
     let mut live = context.engine.list(&steward_plan::managed_kinds(&platform), Some(&key.0), &selector).await?;
     named_secrets(context, &tenant, &key.0, &mut live).await?;
+    platform.front_door = front_door::addresses(&context.client, &tenant, &live).await?;
     let deployment = live.get(Kind::Deployment, &key.0, &key.1);
     let trouble = match deployment {
         Some(deployment) => trouble::find(&context.client, &key.0, &selector, deployment).await?,

@@ -37,6 +37,9 @@ const NAME: &str = "tenantcontrolplane";
 /// into certificates without waiting for the next event.
 const PASSES: usize = 4;
 
+/// After a conflict the next look comes soon, however often it happens.
+const CONFLICT: Duration = Duration::from_millis(500);
+
 /// The datastore's first finding wakes its tenants; this is for the case that it never comes.
 const TOO_EARLY: Duration = Duration::from_secs(5);
 
@@ -64,7 +67,8 @@ pub fn reconcile(guarded: Arc<GuardedTenant>, context: Arc<Context>) -> BoxFutur
 /// When to try again after a failure.
 pub fn retry(guarded: Arc<GuardedTenant>, error: &Error, context: Arc<Context>) -> Action {
     let key = guarded_key(&guarded);
-    let delay = context.tenant_backoff.failed(&key);
+    // What changed under us is read anew at once; it is no sign of trouble.
+    let delay = if error.is_conflict() { CONFLICT } else { context.tenant_backoff.failed(&key) };
     let (namespace, name) = key;
     match error.class() {
         Class::Bug => tracing::error!(%error, namespace, name, ?delay, "reconcile failed"),

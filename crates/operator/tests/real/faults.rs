@@ -20,7 +20,7 @@ use tower::{BoxError, Layer, Service};
 
 /// What goes wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fault {
+pub(crate) enum Fault {
     /// Nothing.
     None,
     /// The operator dies just before the n-th write is sent.
@@ -29,38 +29,38 @@ pub enum Fault {
     DieAfter(usize),
     /// Nothing reaches the API server.
     Away,
-    /// Every n-th write is answered with this code.
+    /// One write in n, as if by chance, is answered with this code.
     Refuse(usize, u16),
 }
 
 /// The switch, shared with the client.
 #[derive(Clone)]
-pub struct Faults {
+pub(crate) struct Faults {
     fault: Arc<Mutex<Fault>>,
     writes: Arc<AtomicUsize>,
     died: Arc<Notify>,
 }
 
 impl Faults {
-    pub fn new(fault: Fault) -> Self {
+    pub(crate) fn new(fault: Fault) -> Self {
         Self { fault: Arc::new(Mutex::new(fault)), writes: Arc::default(), died: Arc::default() }
     }
 
-    pub fn set(&self, fault: Fault) {
+    pub(crate) fn set(&self, fault: Fault) {
         *self.fault.lock().unwrap() = fault;
     }
 
     /// Writes that were tried.
-    pub fn writes(&self) -> usize {
+    pub(crate) fn writes(&self) -> usize {
         self.writes.load(Ordering::SeqCst)
     }
 
     /// Waits until the operator has died.
-    pub async fn death(&self) {
+    pub(crate) async fn death(&self) {
         self.died.notified().await;
     }
 
-    pub async fn client(&self, server: &ApiServer) -> kube::Client {
+    pub(crate) async fn client(&self, server: &ApiServer) -> kube::Client {
         let mut config = server.config().await.unwrap();
         config.default_retry = false;
         ClientBuilder::try_from(config).unwrap().with_layer(self).build()
@@ -76,7 +76,7 @@ impl<S> Layer<S> for Faults {
 }
 
 /// The service that fails.
-pub struct Faulty<S> {
+pub(crate) struct Faulty<S> {
     inner: S,
     faults: Faults,
 }
@@ -110,7 +110,7 @@ where
         match fault {
             Fault::Away => Box::pin(async { Err("the API server is away".into()) }),
             Fault::DieBefore(at) if write && number >= at => Box::pin(dead),
-            Fault::Refuse(every, code) if write && number % every == 0 => Box::pin(async move { Ok(refusal(code)) }),
+            Fault::Refuse(every, code) if write && (number * 7919 % 97) % every == 0 => Box::pin(async move { Ok(refusal(code)) }),
             Fault::DieAfter(at) if write && number > at => Box::pin(dead),
             Fault::DieAfter(at) if write && number == at => {
                 let carried_out = self.inner.call(request);

@@ -28,10 +28,10 @@ use tokio_util::sync::CancellationToken;
 use crate::programs::EtcdServer;
 
 /// Long enough for a busy machine.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// An API server with our CRDs, a datastore, and room for operators.
-pub struct World {
+pub(crate) struct World {
     pub server: ApiServer,
     pub client: Client,
     pub etcd: EtcdServer,
@@ -41,7 +41,7 @@ pub struct World {
 }
 
 /// A running operator.
-pub struct Operator {
+pub(crate) struct Operator {
     pub extras: Extras,
     stop: CancellationToken,
     task: JoinHandle<Result<(), run::Error>>,
@@ -50,7 +50,7 @@ pub struct Operator {
 impl World {
     /// An operator works on the whole cluster, so each test has a cluster of its own. Three at a time: an
     /// API server is 300 MiB.
-    pub async fn new() -> Self {
+    pub(crate) async fn new() -> Self {
         static ROOM: Semaphore = Semaphore::const_new(3);
         let room = ROOM.acquire().await.unwrap();
         let server = ApiServer::builder().audit().start().await.unwrap();
@@ -91,18 +91,18 @@ impl World {
         self.stores().create(&PostParams::default(), &store).await.unwrap();
     }
 
-    pub fn config(&self, flags: &[&str]) -> Config {
+    pub(crate) fn config(&self, flags: &[&str]) -> Config {
         let usual = ["steward-operator", "--metrics-bind-address=0", "--health-probe-bind-address=0", "--leader-elect=false", "--pod-name=test"];
         let own = [format!("--datastore={}", self.store), format!("--pod-namespace={}", self.namespace)];
         let all = usual.iter().map(ToString::to_string).chain(own).chain(flags.iter().map(ToString::to_string));
         Config::try_parse_from(all).unwrap()
     }
 
-    pub fn start(&self, flags: &[&str]) -> Operator {
+    pub(crate) fn start(&self, flags: &[&str]) -> Operator {
         self.start_with(self.client.clone(), flags, Extras::default())
     }
 
-    pub fn start_with(&self, client: Client, flags: &[&str], extras: Extras) -> Operator {
+    pub(crate) fn start_with(&self, client: Client, flags: &[&str], extras: Extras) -> Operator {
         let _ = tracing_subscriber::fmt()
             .with_env_filter(tracing_subscriber::EnvFilter::try_from_default_env().unwrap_or_else(|_| "warn,kube_client=error".into()))
             .with_test_writer()
@@ -112,20 +112,16 @@ impl World {
         Operator { extras, stop, task }
     }
 
-    pub fn tenants(&self) -> Api<TenantControlPlane> {
+    pub(crate) fn tenants(&self) -> Api<TenantControlPlane> {
         Api::namespaced(self.client.clone(), &self.namespace)
     }
 
-    pub fn stores(&self) -> Api<DataStore> {
+    pub(crate) fn stores(&self) -> Api<DataStore> {
         Api::all(self.client.clone())
     }
 
-    pub fn secrets(&self) -> Api<Secret> {
-        Api::namespaced(self.client.clone(), &self.namespace)
-    }
-
     /// Makes a tenant behind a load balancer; `spec` is merged over it.
-    pub async fn make_tenant(&self, name: &str, spec: &Value) -> TenantControlPlane {
+    pub(crate) async fn make_tenant(&self, name: &str, spec: &Value) -> TenantControlPlane {
         let mut body = json!({
             "apiVersion": "steward.butlerlabs.dev/v1alpha1", "kind": "TenantControlPlane",
             "metadata": {"name": name, "namespace": self.namespace},
@@ -142,7 +138,7 @@ impl World {
     }
 
     /// Plays the cloud: gives the tenant's Service an address.
-    pub async fn give_address(&self, name: &str, address: &str) {
+    pub(crate) async fn give_address(&self, name: &str, address: &str) {
         let services: Api<Service> = Api::namespaced(self.client.clone(), &self.namespace);
         let patch = json!({"status": {"loadBalancer": {"ingress": [{"ip": address}]}}});
         until("the Service", async || {
@@ -153,7 +149,7 @@ impl World {
     }
 
     /// Plays the Deployment controller: says that the pods run.
-    pub async fn run_pods(&self, name: &str) {
+    pub(crate) async fn run_pods(&self, name: &str) {
         use k8s_openapi::api::apps::v1::Deployment;
         let deployments: Api<Deployment> = Api::namespaced(self.client.clone(), &self.namespace);
         until("the Deployment", async || {
@@ -167,7 +163,7 @@ impl World {
     }
 
     /// All objects of the tenant in the management cluster: path and content without bookkeeping.
-    pub async fn objects(&self, name: &str) -> Vec<(String, Value)> {
+    pub(crate) async fn objects(&self, name: &str) -> Vec<(String, Value)> {
         let engine = steward_operator::apply::Engine::new(
             self.client.clone(),
             steward_operator::apply::Cluster::Management,
@@ -178,14 +174,14 @@ impl World {
         live.0.into_iter().map(|(key, object)| (key.to_string(), object)).collect()
     }
 
-    pub async fn condition(&self, name: &str, type_: &str) -> Option<(String, String, String)> {
+    pub(crate) async fn condition(&self, name: &str, type_: &str) -> Option<(String, String, String)> {
         let tenant = self.tenants().get(name).await.ok()?;
         let conditions = tenant.status?.conditions;
         conditions.into_iter().find(|condition| condition.type_ == type_).map(|c| (c.status, c.reason, c.message))
     }
 
     /// Waits until a condition is as wished.
-    pub async fn until_condition(&self, name: &str, type_: &str, status: &str, reason: Option<&str>) {
+    pub(crate) async fn until_condition(&self, name: &str, type_: &str, status: &str, reason: Option<&str>) {
         until(&format!("{type_}={status} ({reason:?}) of {name}"), async || {
             let found = self.condition(name, type_).await;
             let fits = found.as_ref().is_some_and(|(s, r, _)| s == status && reason.is_none_or(|reason| reason == r));
@@ -195,7 +191,7 @@ impl World {
     }
 
     /// Waits until the tenant's objects exist and its status is filled.
-    pub async fn until_planned(&self, name: &str) {
+    pub(crate) async fn until_planned(&self, name: &str) {
         until(&format!("everything of {name}"), async || {
             let objects = self.objects(name).await;
             let deployed = objects.iter().any(|(key, _)| key.starts_with("Deployment"));
@@ -205,7 +201,7 @@ impl World {
     }
 
     /// Plays the cloud in the background: every LoadBalancer gets an address.
-    pub fn play_cloud(&self) -> Background {
+    pub(crate) fn play_cloud(&self) -> Background {
         let services: Api<Service> = Api::namespaced(self.client.clone(), &self.namespace);
         Background(tokio::spawn(async move {
             loop {
@@ -223,33 +219,33 @@ impl World {
         }))
     }
 
-    pub async fn patch_tenant(&self, name: &str, patch: &Value) {
+    pub(crate) async fn patch_tenant(&self, name: &str, patch: &Value) {
         self.tenants().patch(name, &PatchParams::default(), &Patch::Merge(patch)).await.unwrap();
     }
 
     /// Edits an object named as [`World::objects`] names it, as a person with kubectl would.
-    pub async fn patch_object(&self, key: &str, patch: &Value) {
+    pub(crate) async fn patch_object(&self, key: &str, patch: &Value) {
         let (path, name) = path_of(key);
         let params = PatchParams { field_manager: Some("kubectl-edit".into()), ..PatchParams::default() };
         let request = kube::core::Request::new(path).patch(&name, &params, &Patch::Merge(patch)).unwrap();
         self.client.request::<Value>(request).await.unwrap();
     }
 
-    pub async fn delete_object(&self, key: &str) {
+    pub(crate) async fn delete_object(&self, key: &str) {
         let (path, name) = path_of(key);
         let request = kube::core::Request::new(path).delete(&name, &DeleteParams::default()).unwrap();
         self.client.request::<Value>(request).await.unwrap();
     }
 
     /// Plays the garbage collector, which this cluster lacks.
-    pub async fn sweep(&self, name: &str) {
+    pub(crate) async fn sweep(&self, name: &str) {
         for (key, _) in self.objects(name).await {
             self.delete_object(&key).await;
         }
     }
 
     /// Removes a tenant without an operator.
-    pub async fn remove_by_hand(&self, name: &str) {
+    pub(crate) async fn remove_by_hand(&self, name: &str) {
         let tenant = self.tenants().get(name).await.unwrap();
         self.patch_tenant(name, &json!({"metadata": {"finalizers": null}})).await;
         self.delete_tenant(name).await;
@@ -259,11 +255,11 @@ impl World {
         steward_operator::datastore::Datastore::remove(&root, &uid, &uid).await.unwrap();
     }
 
-    pub async fn delete_tenant(&self, name: &str) {
+    pub(crate) async fn delete_tenant(&self, name: &str) {
         self.tenants().delete(name, &DeleteParams::default()).await.unwrap();
     }
 
-    pub async fn until_gone(&self, name: &str) {
+    pub(crate) async fn until_gone(&self, name: &str) {
         until(&format!("{name} to be gone"), async || match self.tenants().get_opt(name).await.unwrap() {
             None => Ok(()),
             Some(found) => Err(format!("{:?}", found.metadata.finalizers)),
@@ -280,28 +276,28 @@ impl Drop for Operator {
 
 impl Operator {
     /// Stops as on SIGTERM.
-    pub async fn stop(mut self) {
+    pub(crate) async fn stop(mut self) {
         self.stop.cancel();
         (&mut self.task).await.unwrap().unwrap();
     }
 
     /// Dies as on SIGKILL.
-    pub async fn kill(mut self) {
+    pub(crate) async fn kill(mut self) {
         self.task.abort();
         let _ = (&mut self.task).await;
     }
 
-    pub fn metric(&self, starts: &str) -> f64 {
+    pub(crate) fn metric(&self, starts: &str) -> f64 {
         let text = self.extras.metrics.render();
         text.lines().filter(|line| line.starts_with(starts)).filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).sum()
     }
 }
 
 /// A task that ends with its owner.
-pub struct Background(JoinHandle<()>);
+pub(crate) struct Background(JoinHandle<()>);
 
 impl Background {
-    pub fn abort(&self) {
+    pub(crate) fn abort(&self) {
         self.0.abort();
     }
 }
@@ -340,7 +336,7 @@ async fn install_crds(client: &Client) {
     .await;
 }
 
-pub async fn until<E: std::fmt::Display>(what: &str, look: impl AsyncFnMut() -> Result<(), E>) {
+pub(crate) async fn until<E: std::fmt::Display>(what: &str, look: impl AsyncFnMut() -> Result<(), E>) {
     if let Err(seen) = steward_lab::poll(PATIENCE, look).await {
         panic!("waited {PATIENCE:?} for {what}; last seen: {seen}");
     }

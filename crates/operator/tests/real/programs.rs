@@ -18,7 +18,7 @@ use steward_pki::{Authority, KeyKind, Pair, Request, San, SystemKeys, Usage, Val
 const YEAR: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// An etcd of its own with TLS, authentication still off.
-pub struct EtcdServer {
+pub(crate) struct EtcdServer {
     pub authority: Authority,
     pub endpoint: String,
     folder: tempfile::TempDir,
@@ -29,7 +29,7 @@ pub struct EtcdServer {
 }
 
 impl EtcdServer {
-    pub async fn start(arguments: &[&str]) -> Self {
+    pub(crate) async fn start(arguments: &[&str]) -> Self {
         let authority = authority("etcd");
         let server = request("etcd", Usage::Both, &["127.0.0.1", "localhost"]);
         let folder = tempfile::tempdir().unwrap();
@@ -44,7 +44,7 @@ impl EtcdServer {
     }
 
     /// Starts it again after [`EtcdServer::stop`], with the same data.
-    pub async fn run(&mut self) {
+    pub(crate) async fn run(&mut self) {
         let file = |name: &str| self.folder.path().join(name).display().to_string();
         let child = Command::new(program("etcd"))
             .args([
@@ -75,7 +75,7 @@ impl EtcdServer {
         up.await.unwrap();
     }
 
-    pub fn stop(&mut self) {
+    pub(crate) fn stop(&mut self) {
         if let Some(mut child) = self.child.take() {
             child.kill().unwrap();
             child.wait().unwrap();
@@ -83,12 +83,12 @@ impl EtcdServer {
     }
 
     /// The administrator's way in.
-    pub fn root(&self) -> Access {
+    pub(crate) fn root(&self) -> Access {
         self.access("root")
     }
 
     /// The way in of a user.
-    pub fn access(&self, user: &str) -> Access {
+    pub(crate) fn access(&self, user: &str) -> Access {
         let pair = issue(&self.authority, &request(user, Usage::Client, &[]));
         Access {
             endpoints: vec![self.endpoint.clone()],
@@ -99,7 +99,7 @@ impl EtcdServer {
     }
 
     /// Runs etcdctl as a user: what it printed, or its complaint.
-    pub fn etcdctl(&self, user: &str, arguments: &[&str]) -> Result<String, String> {
+    pub(crate) fn etcdctl(&self, user: &str, arguments: &[&str]) -> Result<String, String> {
         let access = self.access(user);
         let pair = Pair { certificate: access.certificate, key: access.key };
         write_pair(self.folder.path(), user, &pair);
@@ -130,17 +130,17 @@ impl Drop for EtcdServer {
 }
 
 /// A program of the lab's etcd.
-pub fn program(name: &str) -> PathBuf {
+pub(crate) fn program(name: &str) -> PathBuf {
     let options = Options::from_env().unwrap();
     let etcd = parts::ensure(Part::Etcd, &options, &Progress::stderr()).unwrap();
     etcd.path(name).unwrap().to_owned()
 }
 
-pub fn authority(name: &str) -> Authority {
+pub(crate) fn authority(name: &str) -> Authority {
     Authority::new(&SystemKeys, KeyKind::EcdsaP256, name, Validity::starting(Timestamp::now(), YEAR)).unwrap()
 }
 
-pub fn request(name: &str, usage: Usage, sans: &[&str]) -> Request {
+pub(crate) fn request(name: &str, usage: Usage, sans: &[&str]) -> Request {
     Request {
         common_name: name.into(),
         organization: None,
@@ -149,7 +149,7 @@ pub fn request(name: &str, usage: Usage, sans: &[&str]) -> Request {
     }
 }
 
-pub fn issue(authority: &Authority, request: &Request) -> Pair {
+pub(crate) fn issue(authority: &Authority, request: &Request) -> Pair {
     authority.issue(&SystemKeys, KeyKind::EcdsaP256, request, Validity::starting(Timestamp::now(), YEAR)).unwrap()
 }
 
@@ -158,6 +158,6 @@ fn write_pair(folder: &Path, name: &str, pair: &Pair) {
     std::fs::write(folder.join(format!("{name}.key")), &pair.key).unwrap();
 }
 
-fn free_port() -> u16 {
+pub(crate) fn free_port() -> u16 {
     TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port()
 }
