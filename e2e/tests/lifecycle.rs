@@ -17,7 +17,8 @@ spec:
   controlPlane:
     deployment: { replicas: 2 }
     service: { serviceType: LoadBalancer }
-  addons: { coreDNS: {}, kubeProxy: {}, konnectivity: {} }
+  # The lab has these of one release only; they may be newer than the API server for a while.
+  addons: { coreDNS: { imageTag: v1.14.2 }, kubeProxy: { imageTag: v1.36.3 }, konnectivity: {} }
 ";
 
 const WEB: &str = "apiVersion: apps/v1
