@@ -186,7 +186,7 @@ pub struct Create {
     /// How many API servers.
     #[arg(long, default_value_t = 2)]
     pub replicas: i32,
-    /// The DataStore [default: the operator's].
+    /// The datastore's name [default: the operator's].
     #[arg(long)]
     pub datastore: Option<String>,
     /// Print the manifest and make nothing.
@@ -290,6 +290,7 @@ pub struct Import {
 
 /// `steward doctor`.
 #[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
 pub struct Doctor {
     /// One tenant only.
     pub name: Option<String>,

@@ -106,6 +106,7 @@ impl Management {
     }
 
     /// The same cluster, seen from the namespace of a tenant.
+    #[must_use]
     pub fn at(&self, tenant: &TenantControlPlane) -> Self {
         Self {
             client: self.client.clone(),

@@ -26,7 +26,7 @@ pub mod tree;
 pub async fn run(cli: Cli) -> Result<ExitCode, Problem> {
     // It has something to clean up, and listens for itself.
     if let Command::Connectivity(args) = &cli.command {
-        return connectivity::run(&Management::connect(&cli).await?, args).await;
+        return Box::pin(connectivity::run(&Management::connect(&cli).await?, args)).await;
     }
     tokio::select! {
         outcome = hand_over(&cli) => outcome,
@@ -51,13 +51,15 @@ async fn hand_over(cli: &Cli) -> Result<ExitCode, Problem> {
         Command::Create(args) => create::run(cli, args).await,
         Command::Install(args) => install::run(cli, args).await,
         Command::Explain { symptom } => Ok(doctor::explain(&symptom.join(" "))),
-        Command::Doctor(args) => doctor::run(&Management::connect(cli).await?, args).await,
+        Command::Doctor(args) => {
+            Box::pin(doctor::run(&Management::connect(cli).await?, args)).await
+        }
         Command::Get(args) => get::run(&Management::connect(cli).await?, args).await,
-        Command::Tree(args) => tree::run(&Management::connect(cli).await?, args).await,
+        Command::Tree(args) => Box::pin(tree::run(&Management::connect(cli).await?, args)).await,
         Command::Kubeconfig(args) => kubeconfig::run(&Management::connect(cli).await?, args).await,
         Command::Join(args) => join::run(&Management::connect(cli).await?, args).await,
         Command::Connectivity(args) => {
-            connectivity::run(&Management::connect(cli).await?, args).await
+            Box::pin(connectivity::run(&Management::connect(cli).await?, args)).await
         }
     }
 }

@@ -74,7 +74,7 @@ pub fn import(document: &Value) -> Result<Imported, Error> {
         | ("controlplane.cluster.x-k8s.io", "K0smotronControlPlane") => {
             k0smotron::import(document)?
         }
-        ("k0rdent.mirantis.com", "ClusterDeployment") => k0rdent::import(document)?,
+        ("k0rdent.mirantis.com", "ClusterDeployment") => k0rdent::import(document),
         ("steward.butlerlabs.dev", _) => {
             let note = format!("{kind} is ours already; it is passed through unchanged");
             return Ok(Imported {

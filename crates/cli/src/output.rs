@@ -1,7 +1,7 @@
 //! Tables and trees for people, JSON and YAML for programs.
 //!
 //! Owns columns and widths. Colour is the terminal's business: it goes through
-//! anstream, which drops it for pipes and for NO_COLOR.
+//! anstream, which drops it for pipes and for `NO_COLOR`.
 
 use std::fmt::Write;
 

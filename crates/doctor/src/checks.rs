@@ -25,7 +25,7 @@ pub(crate) enum Verdict {
     /// As it should be, and what was seen.
     Fine(String),
     /// It is not.
-    Wrong(Wrong),
+    Wrong(Box<Wrong>),
     /// Nothing to look at here.
     Skip,
 }
@@ -33,22 +33,22 @@ pub(crate) enum Verdict {
 impl Verdict {
     /// Broken.
     pub(crate) fn problem(seen: impl Into<String>, fix: impl Into<String>) -> Self {
-        Self::Wrong(Wrong {
+        Self::Wrong(Box::new(Wrong {
             severity: Severity::Problem,
             seen: seen.into(),
             fix: fix.into(),
             remedy: None,
-        })
+        }))
     }
 
     /// Will bite later.
     pub(crate) fn warning(seen: impl Into<String>, fix: impl Into<String>) -> Self {
-        Self::Wrong(Wrong {
+        Self::Wrong(Box::new(Wrong {
             severity: Severity::Warning,
             seen: seen.into(),
             fix: fix.into(),
             remedy: None,
-        })
+        }))
     }
 
     /// As it should be.
@@ -61,10 +61,10 @@ impl Verdict {
     pub(crate) fn safely(self, e: &Evidence, remedy: Remedy) -> Self {
         let looked_after = !e.paused && e.operator.as_ref().is_ok_and(|o| o.ready > 0);
         match self {
-            Self::Wrong(wrong) if looked_after => Self::Wrong(Wrong {
+            Self::Wrong(wrong) if looked_after => Self::Wrong(Box::new(Wrong {
                 remedy: Some(remedy),
-                ..wrong
-            }),
+                ..*wrong
+            })),
             other => other,
         }
     }
@@ -144,10 +144,7 @@ fn judge(check: &Check, evidence: &Evidence) -> Option<Finding> {
 
 /// Turns what could not be seen into a verdict: a failure is a problem, something
 /// not looked at is passed over.
-pub(crate) fn seen<'e, T>(
-    value: &'e Seen<T>,
-    fix: impl FnOnce() -> String,
-) -> Result<&'e T, Verdict> {
+pub(crate) fn seen<T>(value: &Seen<T>, fix: impl FnOnce() -> String) -> Result<&T, Verdict> {
     value.as_ref().map_err(|unseen| match unseen {
         Unseen::Failed(why) => Verdict::problem(why, fix()),
         Unseen::NotLooked(_) => Verdict::Skip,

@@ -65,7 +65,7 @@ pub struct Certificate {
     pub speaks_kubernetes: bool,
 }
 
-/// A Deployment or DaemonSet.
+/// A Deployment or a `DaemonSet`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Workload {
     /// `deployment/steward-gateway`.
@@ -165,7 +165,7 @@ pub struct Inside {
     pub nodes: Vec<Node>,
     /// The `kubernetes` EndpointSlice.
     pub slice: Option<Slice>,
-    /// EndpointSlices of the same Service that are somebody else's.
+    /// `EndpointSlice`s of the same Service that are somebody else's.
     pub other_slices: Vec<String>,
     /// Objects that kubeadm needs and that are missing.
     pub missing_kubeadm: Vec<String>,

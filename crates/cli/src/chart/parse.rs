@@ -13,13 +13,13 @@ pub(super) enum Node {
     /// `{{ $x := pipeline }}`, or `=`.
     Assign(String, Pipeline),
     /// `{{ if }} … {{ else if }} … {{ else }} … {{ end }}`.
-    If(Vec<(Pipeline, Vec<Node>)>, Vec<Node>),
+    If(Vec<(Pipeline, Vec<Self>)>, Vec<Self>),
     /// `{{ with }}`.
-    With(Pipeline, Vec<Node>, Vec<Node>),
+    With(Pipeline, Vec<Self>, Vec<Self>),
     /// `{{ range }}`.
-    Range(Pipeline, Vec<Node>, Vec<Node>),
+    Range(Pipeline, Vec<Self>, Vec<Self>),
     /// `{{ define "name" }}`.
-    Define(String, Vec<Node>),
+    Define(String, Vec<Self>),
 }
 
 /// Commands, each given the result of the one before as its last argument.
@@ -50,7 +50,7 @@ pub(super) fn parse(text: &str) -> Result<Vec<Node>, String> {
     let mut pieces = pieces(text)?.into_iter();
     let (nodes, end) = block(&mut pieces)?;
     match end {
-        End::File => Ok(nodes),
+        Closed::File => Ok(nodes),
         _ => Err("an end or else without its beginning".to_owned()),
     }
 }
@@ -99,13 +99,14 @@ fn pieces(text: &str) -> Result<Vec<Piece>, String> {
     }
 }
 
-enum End {
+/// What a block ended with.
+enum Closed {
     File,
     End,
     Else(String),
 }
 
-fn block(pieces: &mut dyn Iterator<Item = Piece>) -> Result<(Vec<Node>, End), String> {
+fn block(pieces: &mut dyn Iterator<Item = Piece>) -> Result<(Vec<Node>, Closed), String> {
     let mut nodes = Vec::new();
     while let Some(piece) = pieces.next() {
         let action = match piece {
@@ -120,8 +121,8 @@ fn block(pieces: &mut dyn Iterator<Item = Piece>) -> Result<(Vec<Node>, End), St
             .unwrap_or((&action, ""));
         let rest = rest.trim();
         match word {
-            "end" => return Ok((nodes, End::End)),
-            "else" => return Ok((nodes, End::Else(rest.to_owned()))),
+            "end" => return Ok((nodes, Closed::End)),
+            "else" => return Ok((nodes, Closed::Else(rest.to_owned()))),
             "if" => nodes.push(condition(pieces, rest)?),
             "with" => {
                 let (body, otherwise) = two(pieces)?;
@@ -138,14 +139,14 @@ fn block(pieces: &mut dyn Iterator<Item = Piece>) -> Result<(Vec<Node>, End), St
             _ => nodes.push(simple(&action)?),
         }
     }
-    Ok((nodes, End::File))
+    Ok((nodes, Closed::File))
 }
 
 fn two(pieces: &mut dyn Iterator<Item = Piece>) -> Result<(Vec<Node>, Vec<Node>), String> {
     match block(pieces)? {
-        (body, End::End) => Ok((body, Vec::new())),
-        (body, End::Else(more)) if more.is_empty() => match block(pieces)? {
-            (otherwise, End::End) => Ok((body, otherwise)),
+        (body, Closed::End) => Ok((body, Vec::new())),
+        (body, Closed::Else(more)) if more.is_empty() => match block(pieces)? {
+            (otherwise, Closed::End) => Ok((body, otherwise)),
             _ => Err("an else without its end".to_owned()),
         },
         _ => Err("a block without its end".to_owned()),
@@ -159,13 +160,13 @@ fn condition(pieces: &mut dyn Iterator<Item = Piece>, first: &str) -> Result<Nod
         let (body, end) = block(pieces)?;
         arms.push((pipeline(&asked)?, body));
         match end {
-            End::End => return Ok(Node::If(arms, Vec::new())),
-            End::File => return Err("an if without its end".to_owned()),
-            End::Else(more) => match more.strip_prefix("if ") {
-                Some(next) => asked = next.to_owned(),
+            Closed::End => return Ok(Node::If(arms, Vec::new())),
+            Closed::File => return Err("an if without its end".to_owned()),
+            Closed::Else(more) => match more.strip_prefix("if ") {
+                Some(next) => next.clone_into(&mut asked),
                 None => {
                     return match block(pieces)? {
-                        (otherwise, End::End) => Ok(Node::If(arms, otherwise)),
+                        (otherwise, Closed::End) => Ok(Node::If(arms, otherwise)),
                         _ => Err("an else without its end".to_owned()),
                     };
                 }
@@ -234,13 +235,12 @@ fn quoted(rest: &mut &str) -> Result<String, String> {
     for (at, c) in rest.char_indices().skip(1) {
         match (escaped, c) {
             (true, 'n') => out.push('\n'),
-            (true, other) => out.push(other),
             (false, '\\') => {}
             (false, '"') => {
                 *rest = &rest[at + 1..];
                 return Ok(out);
             }
-            (false, other) => out.push(other),
+            (_, other) => out.push(other),
         }
         escaped = !escaped && c == '\\';
     }

@@ -48,7 +48,9 @@ pub async fn run(management: &Management, args: &Doctor) -> Result<ExitCode, Pro
         out!("{text}");
     } else {
         let wide = args.output == Output::Wide;
-        reports.iter().for_each(|r| print(r, args.all || wide));
+        for report in &reports {
+            print(report, args.all || wide);
+        }
     }
     if args.fix {
         remedy::offer(management, &reports, args).await?;
@@ -74,7 +76,7 @@ async fn tenants(
 }
 
 async fn report(management: &Management, tenant: &TenantControlPlane) -> Report {
-    let evidence = gather(management, tenant).await;
+    let evidence = Box::pin(gather(management, tenant)).await;
     let findings = steward_doctor::run(&evidence);
     let severity = findings
         .iter()

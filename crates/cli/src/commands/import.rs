@@ -117,7 +117,7 @@ fn first_line(text: &str) -> &str {
 }
 
 /// Everything of every product that this cluster serves. A control plane that another
-/// object made (a ClusterDeployment makes a K0smotronControlPlane) is told once, by its maker.
+/// object made (a `ClusterDeployment` makes a `K0smotronControlPlane`) is told once, by its maker.
 async fn cluster(cli: &Cli) -> Result<Vec<Imported>, Problem> {
     let management = Management::connect(cli).await?;
     let namespace = cli.namespace.as_deref();
@@ -142,7 +142,7 @@ async fn cluster(cli: &Cli) -> Result<Vec<Imported>, Problem> {
             };
             served = true;
             for object in found {
-                all.extend(one(&gvk, object)?);
+                all.extend(one(&gvk, &object)?);
             }
             break;
         }
@@ -159,14 +159,14 @@ async fn cluster(cli: &Cli) -> Result<Vec<Imported>, Problem> {
     Ok(all)
 }
 
-fn one(gvk: &GroupVersionKind, object: DynamicObject) -> Result<Option<Imported>, Problem> {
+fn one(gvk: &GroupVersionKind, object: &DynamicObject) -> Result<Option<Imported>, Problem> {
     let makers = ["ClusterDeployment", "K0smotronControlPlane"];
     let owners = object.metadata.owner_references.clone().unwrap_or_default();
     if owners.iter().any(|o| makers.contains(&o.kind.as_str())) {
         return Ok(None);
     }
     let mut document =
-        serde_json::to_value(&object).map_err(|e| Problem::Argument(e.to_string()))?;
+        serde_json::to_value(object).map_err(|e| Problem::Argument(e.to_string()))?;
     document["apiVersion"] = json!(gvk.api_version());
     document["kind"] = json!(gvk.kind);
     import(&document)

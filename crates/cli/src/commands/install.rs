@@ -20,8 +20,9 @@ use crate::problem::Problem;
 /// Where the documentation says it lives.
 const NAMESPACE: &str = "steward-system";
 
-/// Who we are to server-side apply.
-const MANAGER: &str = "steward-cli";
+/// Who we are to server-side apply: the name that Helm goes by, so that either can go on
+/// where the other has been, without a conflict over fields.
+const MANAGER: &str = "helm";
 
 /// The one kind the chart makes only where it is served.
 const GATEWAY_CLASS: &str = "gateway.networking.k8s.io/v1/GatewayClass";

@@ -17,7 +17,7 @@ use crate::cluster::Management;
 use crate::problem::Problem;
 
 /// A certificate can't be taken back before it expires, so it may not live long.
-const LONGEST: Duration = Duration::from_secs(7 * 24 * 3600);
+const LONGEST: Duration = Duration::from_hours(7 * 24);
 
 /// Prints it, or merges it into the caller's own file.
 pub async fn run(management: &Management, args: &args::Kubeconfig) -> Result<ExitCode, Problem> {

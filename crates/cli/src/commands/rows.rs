@@ -24,7 +24,7 @@ pub struct Row {
     pub available: bool,
     /// host:port.
     pub endpoint: Option<String>,
-    /// LoadBalancer, Ingress, …
+    /// `LoadBalancer`, `Ingress`, …
     pub mode: Option<String>,
     /// Pods of the control plane that are ready.
     pub ready_replicas: i32,
@@ -34,7 +34,7 @@ pub struct Row {
     pub workers: Option<u64>,
     /// Days until the first of its certificates ends; negative when one has.
     pub certificate_days_left: Option<i64>,
-    /// DataStore.
+    /// Its datastore.
     pub datastore: Option<String>,
     /// Why it is not available: the first condition that does not hold.
     pub waiting_for: Option<String>,

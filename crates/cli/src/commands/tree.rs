@@ -29,7 +29,7 @@ pub struct Branch {
     pub detail: String,
     /// What belongs to it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub children: Vec<Branch>,
+    pub children: Vec<Self>,
 }
 
 impl Branch {
@@ -67,14 +67,14 @@ pub async fn run(cluster: &Management, args: &Tree) -> Result<ExitCode, Problem>
     let tenant = cluster.tenant(&args.name).await?;
     let (near, within) = tokio::join!(
         management::look(cluster, &tenant),
-        inside::look(cluster, &args.name)
+        Box::pin(inside::look(cluster, &args.name))
     );
     let name = format!("{}/{}", cluster.namespace, args.name);
     let root = Branch::new("TenantControlPlane", name).with(vec![near, within]);
     if let Some(text) = machine(&root, args.output)? {
         out!("{text}");
     } else {
-        let room = if args.output == Output::Wide {
+        let columns = if args.output == Output::Wide {
             usize::MAX
         } else {
             width()
@@ -84,7 +84,7 @@ pub async fn run(cluster: &Management, args: &Tree) -> Result<ExitCode, Problem>
             root.health.painted(),
             bold(&format!("{} {}", root.kind, root.name))
         );
-        draw(&root.children, "", room);
+        draw(&root.children, "", columns);
     }
     Ok(ExitCode::from(u8::from(root.health == Health::Bad)))
 }

@@ -9,7 +9,7 @@ use steward_doctor::{Datastore, Seen, Unseen};
 use super::{condition, trouble, unseen};
 use crate::cluster::Management;
 
-/// Looks at the DataStore, and at the pods of a managed one.
+/// Looks at the `DataStore`, and at the pods of a managed one.
 pub(super) async fn look(cluster: &Management, tenant: &TenantControlPlane) -> Seen<Datastore> {
     let status = tenant.status.clone().unwrap_or_default();
     let used = status.storage.and_then(|s| s.data_store_name);

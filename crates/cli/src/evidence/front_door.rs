@@ -184,14 +184,12 @@ async fn leftovers(cluster: &Management, used: &str, name: &str, hostname: &str)
     ];
     let mut found = Vec::new();
     for (group, version, kind) in kinds.into_iter().filter(|k| k.2 != used) {
-        let objects = match cluster
+        let listed = cluster
             .dynamic(group, version, kind)
             .list(&ListParams::default())
-            .await
-        {
-            Ok(objects) => objects,
-            Err(_) => continue,
-        };
+            .await;
+        // A kind that is not served has no objects.
+        let Ok(objects) = listed else { continue };
         for object in objects {
             let spec = object.data["spec"].to_string();
             let claims = spec.contains(&format!("\"{hostname}\""))

@@ -72,7 +72,7 @@ pub(crate) async fn look(cluster: &Management, name: &str) -> Within {
             ..Within::unseen(&elsewhere)
         };
     }
-    let inside = within_deadline("looking inside", objects(&client)).await;
+    let inside = within_deadline("looking inside", Box::pin(objects(&client))).await;
     Within {
         admitted,
         ready: Ok(()),
@@ -198,7 +198,7 @@ async fn config_map(client: &Client, namespace: &str, name: &str) -> Seen<Option
     api.get_opt(name).await.map_err(|e| unseen(&e))
 }
 
-/// The `server:` line of the kubeconfig in kube-proxy's ConfigMap.
+/// The `server:` line of the kubeconfig in kube-proxy's `ConfigMap`.
 fn server_of(map: &ConfigMap) -> Option<String> {
     let text = map.data.as_ref()?.get("kubeconfig.conf")?;
     let line = text.lines().find(|l| {

@@ -1,15 +1,15 @@
-//! k0rdent's ClusterDeployment with a hosted control plane.
+//! k0rdent's `ClusterDeployment` with a hosted control plane.
 //!
 //! Its `config` is free: templates differ. The shapes of the documented hosted
 //! templates are read; machines, networks and credentials stay with k0rdent.
 
 use serde_json::{Value, json};
 
+use super::Imported;
 use super::consume::Consumed;
 use super::k0smotron;
-use super::{Error, Imported};
 
-pub(super) fn import(document: &Value) -> Result<Imported, Error> {
+pub(super) fn import(document: &Value) -> Imported {
     let mut source = Consumed::new(document);
     let version = source.take_text("/spec/config/k0s/version");
     let mut notes = Vec::new();
@@ -54,11 +54,11 @@ pub(super) fn import(document: &Value) -> Result<Imported, Error> {
         ingress.insert("ingressClassName".into(), json!("haproxy"));
     }
     k0smotron::network(&mut source, "/spec/config/k0s", &mut spec);
-    let mut tenant = k0smotron::wrap(&source, spec);
+    let mut tenant = k0smotron::wrap(&source, &spec);
     k0smotron::keep_metadata(&mut source, &mut tenant);
     notes.extend(source.leftovers());
-    Ok(Imported {
+    Imported {
         manifests: vec![tenant],
         notes,
-    })
+    }
 }

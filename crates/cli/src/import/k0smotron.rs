@@ -1,4 +1,4 @@
-//! k0smotron's Cluster and K0smotronControlPlane.
+//! k0smotron's `Cluster` and `K0smotronControlPlane`.
 //!
 //! They share one spec. What k0s does by itself (its own datastore, its own
 //! worker configuration) has no field with us and is told.
@@ -51,7 +51,7 @@ pub(super) fn tenant(source: &mut Consumed, at: &str) -> Result<Value, Error> {
     network(source, &format!("{at}/k0sConfig/spec"), &mut spec);
     address(source, at, &mut spec);
     pods(source, at, &mut spec);
-    Ok(wrap(source, spec))
+    Ok(wrap(source, &spec))
 }
 
 /// An external address is an address to advertise; a name belongs into the certificate.
@@ -82,7 +82,7 @@ fn pods(source: &mut Consumed, at: &str, spec: &mut Value) {
 }
 
 /// A manifest of ours around a spec.
-pub(super) fn wrap(source: &Consumed, spec: Value) -> Value {
+pub(super) fn wrap(source: &Consumed, spec: &Value) -> Value {
     let mut metadata = json!({ "name": source.name });
     if let Some(namespace) = &source.namespace {
         metadata["namespace"] = json!(namespace);

@@ -221,7 +221,7 @@ async fn the_api_servers_own_sentence_is_passed_on() {
     let secrets: Api<Secret> = Api::namespaced(server.client().await.unwrap(), &namespace);
     assert!(
         secrets
-            .list(&Default::default())
+            .list(&kube::api::ListParams::default())
             .await
             .unwrap()
             .items

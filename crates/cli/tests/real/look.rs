@@ -15,14 +15,17 @@ async fn a_thousand_tenants_are_all_listed() {
         .map(async |number| {
             create(&client, &namespace, &tenant(&format!("t{number}")), false)
                 .await
-                .unwrap()
+                .unwrap();
         })
         .buffer_unordered(16)
         .collect::<Vec<_>>()
         .await;
     let began = std::time::Instant::now();
     let ended = steward(server.kubeconfig(), &["get", "-n", &namespace]).await;
-    println!("steward get with 1000 tenants: {} ms", began.elapsed().as_millis());
+    println!(
+        "steward get with 1000 tenants: {} ms",
+        began.elapsed().as_millis()
+    );
     assert_eq!(
         (ended.code, ended.out.lines().count()),
         (0, 1001),

@@ -33,7 +33,7 @@ pub(crate) async fn define(api: &Api<CustomResourceDefinition>, crd: &CustomReso
     .unwrap();
     let established = kube::runtime::wait::conditions::is_crd_established();
     let waiting = kube::runtime::wait::await_condition(api.clone(), &name, established);
-    tokio::time::timeout(std::time::Duration::from_secs(60), waiting)
+    tokio::time::timeout(std::time::Duration::from_mins(1), waiting)
         .await
         .unwrap()
         .unwrap();

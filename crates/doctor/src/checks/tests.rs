@@ -110,120 +110,122 @@ fn a_healthy_tenant_has_nothing_to_complain_about() {
     assert!(findings.len() > 20);
 }
 
+type Break = fn(&mut Evidence);
+
 /// One fault and the check that must name it first.
+const FAULTS: &[(&str, Break)] = &[
+    ("hostname-unique", |e| {
+        e.rivals.push(Rival {
+            tenant: "tenants/t0".into(),
+            older: true,
+        });
+        cert(e).of_tenant_ca = false;
+    }),
+    ("dns-resolves", |e| {
+        e.resolved = Err(Unseen::Failed("no such host".into()));
+    }),
+    ("dns-address", |e| {
+        e.resolved = Ok(vec!["192.0.2.99".parse().unwrap()]);
+        e.tcp = Err(Unseen::Failed("refused".into()));
+        e.certificate = Err(Unseen::NotLooked("no connection".into()));
+    }),
+    ("tls-passthrough", |e| {
+        e.resolved = Ok(vec!["192.0.2.99".parse().unwrap()]);
+        cert(e).of_tenant_ca = false;
+    }),
+    ("front-door-runs", |e| {
+        front(e).gateway.as_mut().unwrap().ready = 0;
+        e.tcp = Err(Unseen::Failed("refused".into()));
+    }),
+    ("operator", |e| e.operator.as_mut().unwrap().ready = 0),
+    ("quota", |e| {
+        e.refused_pods = Some("exceeded quota: small, requested: pods=1".into());
+        e.service_endpoints = Ok(0);
+        e.certificate = Err(Unseen::Failed("handshake".into()));
+    }),
+    ("images", |e| {
+        e.missing_images
+            .push("registry.k8s.io/kube-apiserver:v1.99.0: ErrImagePull".into());
+        e.unready_pods = Ok(vec!["t1-abc: kube-apiserver ErrImagePull".into()]);
+    }),
+    ("datastore-credentials", |e| {
+        e.datastore_credentials = Err(Unseen::Failed("signed by another CA".into()));
+    }),
+    ("admin-credentials", |e| {
+        e.admitted = Some(false);
+        e.ready = Err(Unseen::Failed("401".into()));
+    }),
+    ("kubelets-reached", |e| {
+        within(e).kubelets[0].outcome = Err("No agent available".into());
+    }),
+    ("node-clocks", |e| {
+        within(e).nodes[0].clock_ahead = Some(3600);
+    }),
+    ("tcp-proxy", |e| {
+        within(e).tcp_proxy.missing_on.push("w1".into());
+    }),
+    ("kubernetes-endpointslice", |e| {
+        within(e).other_slices.push("foreign".into());
+    }),
+    ("tcp-connect", |e| {
+        e.tcp = Err(Unseen::Failed("connection refused".into()));
+    }),
+    ("front-door-class", |e| {
+        front(e).class = Some(("nobody".into(), false));
+    }),
+    ("front-door-object", |e| front(e).object_exists = false),
+    ("front-door-passthrough", |e| front(e).passthrough = false),
+    ("front-door-accepted", |e| front(e).accepted = Some(false)),
+    ("front-door-leftovers", |e| {
+        front(e).leftovers.push("ingressroutetcp/t1".into());
+    }),
+    ("tls-passthrough", |e| cert(e).of_tenant_ca = false),
+    ("tls-names", |e| {
+        cert(e).sans.retain(|s| s != "t1.example.com");
+    }),
+    ("tls-expiry", |e| {
+        cert(e).not_after = Timestamp::from_second(1).unwrap();
+    }),
+    ("clock", |e| e.clock_skew = Ok(3600)),
+    ("datastore", |e| {
+        e.datastore
+            .as_mut()
+            .unwrap()
+            .unready
+            .push("default-0: not ready".into());
+        e.unready_pods = Ok(vec!["t1-abc: kube-apiserver not ready".into()]);
+        e.service_endpoints = Ok(0);
+        e.certificate = Err(Unseen::Failed("the front door ended the handshake".into()));
+        e.ready = Err(Unseen::Failed("no answer".into()));
+        e.inside = Err(Unseen::NotLooked("no answer".into()));
+    }),
+    ("pods", |e| {
+        e.unready_pods = Ok(vec!["t1-abc: kube-apiserver CrashLoopBackOff".into()]);
+        e.service_endpoints = Ok(0);
+    }),
+    ("service-endpoints", |e| e.service_endpoints = Ok(0)),
+    ("endpoint-reconciler", |e| e.reconciler_off = Ok(false)),
+    ("kubernetes-endpointslice", |e| {
+        within(e).slice = Some(Slice {
+            addresses: vec!["10.0.0.1".into()],
+            port: Some(6443),
+        });
+    }),
+    ("tcp-proxy", |e| within(e).tcp_proxy.ready = 0),
+    ("konnectivity", |e| within(e).konnectivity.ready = 0),
+    ("kube-proxy-server", |e| {
+        within(e).kube_proxy_server = Some("https://old:6443".into());
+    }),
+    ("kubeadm-objects", |e| {
+        within(e)
+            .missing_kubeadm
+            .push("ConfigMap kube-system/kubeadm-config".into());
+    }),
+];
+
 #[test]
 fn each_fault_is_named_first_with_a_fix() {
-    type Break = fn(&mut Evidence);
-    let cases: &[(&str, Break)] = &[
-        ("hostname-unique", |e| {
-            e.rivals.push(Rival {
-                tenant: "tenants/t0".into(),
-                older: true,
-            });
-            cert(e).of_tenant_ca = false;
-        }),
-        ("dns-resolves", |e| {
-            e.resolved = Err(Unseen::Failed("no such host".into()))
-        }),
-        ("dns-address", |e| {
-            e.resolved = Ok(vec!["192.0.2.99".parse().unwrap()]);
-            e.tcp = Err(Unseen::Failed("refused".into()));
-            e.certificate = Err(Unseen::NotLooked("no connection".into()));
-        }),
-        ("tls-passthrough", |e| {
-            e.resolved = Ok(vec!["192.0.2.99".parse().unwrap()]);
-            cert(e).of_tenant_ca = false;
-        }),
-        ("front-door-runs", |e| {
-            front(e).gateway.as_mut().unwrap().ready = 0;
-            e.tcp = Err(Unseen::Failed("refused".into()));
-        }),
-        ("operator", |e| e.operator.as_mut().unwrap().ready = 0),
-        ("quota", |e| {
-            e.refused_pods = Some("exceeded quota: small, requested: pods=1".into());
-            e.service_endpoints = Ok(0);
-            e.certificate = Err(Unseen::Failed("handshake".into()));
-        }),
-        ("images", |e| {
-            e.missing_images
-                .push("registry.k8s.io/kube-apiserver:v1.99.0: ErrImagePull".into());
-            e.unready_pods = Ok(vec!["t1-abc: kube-apiserver ErrImagePull".into()]);
-        }),
-        ("datastore-credentials", |e| {
-            e.datastore_credentials = Err(Unseen::Failed("signed by another CA".into()))
-        }),
-        ("admin-credentials", |e| {
-            e.admitted = Some(false);
-            e.ready = Err(Unseen::Failed("401".into()));
-        }),
-        ("kubelets-reached", |e| {
-            within(e).kubelets[0].outcome = Err("No agent available".into())
-        }),
-        ("node-clocks", |e| {
-            within(e).nodes[0].clock_ahead = Some(3600)
-        }),
-        ("tcp-proxy", |e| {
-            within(e).tcp_proxy.missing_on.push("w1".into())
-        }),
-        ("kubernetes-endpointslice", |e| {
-            within(e).other_slices.push("foreign".into())
-        }),
-        ("tcp-connect", |e| {
-            e.tcp = Err(Unseen::Failed("connection refused".into()))
-        }),
-        ("front-door-class", |e| {
-            front(e).class = Some(("nobody".into(), false))
-        }),
-        ("front-door-object", |e| front(e).object_exists = false),
-        ("front-door-passthrough", |e| front(e).passthrough = false),
-        ("front-door-accepted", |e| front(e).accepted = Some(false)),
-        ("front-door-leftovers", |e| {
-            front(e).leftovers.push("ingressroutetcp/t1".into())
-        }),
-        ("tls-passthrough", |e| cert(e).of_tenant_ca = false),
-        ("tls-names", |e| {
-            cert(e).sans.retain(|s| s != "t1.example.com")
-        }),
-        ("tls-expiry", |e| {
-            cert(e).not_after = Timestamp::from_second(1).unwrap()
-        }),
-        ("clock", |e| e.clock_skew = Ok(3600)),
-        ("datastore", |e| {
-            e.datastore
-                .as_mut()
-                .unwrap()
-                .unready
-                .push("default-0: not ready".into());
-            e.unready_pods = Ok(vec!["t1-abc: kube-apiserver not ready".into()]);
-            e.service_endpoints = Ok(0);
-            e.certificate = Err(Unseen::Failed("the front door ended the handshake".into()));
-            e.ready = Err(Unseen::Failed("no answer".into()));
-            e.inside = Err(Unseen::NotLooked("no answer".into()));
-        }),
-        ("pods", |e| {
-            e.unready_pods = Ok(vec!["t1-abc: kube-apiserver CrashLoopBackOff".into()]);
-            e.service_endpoints = Ok(0);
-        }),
-        ("service-endpoints", |e| e.service_endpoints = Ok(0)),
-        ("endpoint-reconciler", |e| e.reconciler_off = Ok(false)),
-        ("kubernetes-endpointslice", |e| {
-            within(e).slice = Some(Slice {
-                addresses: vec!["10.0.0.1".into()],
-                port: Some(6443),
-            })
-        }),
-        ("tcp-proxy", |e| within(e).tcp_proxy.ready = 0),
-        ("konnectivity", |e| within(e).konnectivity.ready = 0),
-        ("kube-proxy-server", |e| {
-            within(e).kube_proxy_server = Some("https://old:6443".into())
-        }),
-        ("kubeadm-objects", |e| {
-            within(e)
-                .missing_kubeadm
-                .push("ConfigMap kube-system/kubeadm-config".into())
-        }),
-    ];
-    for (check, fault) in cases {
+    for (check, fault) in FAULTS {
         let mut evidence = healthy();
         fault(&mut evidence);
         let found = first(&evidence);

@@ -179,7 +179,7 @@ impl<'a> Stage<'a> {
             usage: Usage::Client,
             sans: Vec::new(),
         };
-        let validity = Validity::starting(Timestamp::now(), Duration::from_secs(3600));
+        let validity = Validity::starting(Timestamp::now(), Duration::from_hours(1));
         let issued = authority
             .issue(&SystemKeys, KeyKind::default(), &request, validity)
             .map_err(|e| broken(e.to_string()))?;

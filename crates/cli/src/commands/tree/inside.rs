@@ -8,7 +8,7 @@ use crate::output::Health;
 /// Looks through the tenant's own API server.
 pub(super) async fn look(cluster: &Management, name: &str) -> Branch {
     let side = Branch::new("tenant cluster", "");
-    let Within { ready, inside, .. } = look_inside(cluster, name).await;
+    let Within { ready, inside, .. } = Box::pin(look_inside(cluster, name)).await;
     if let Err(why) = &ready {
         return side.is(Health::Bad, why.to_string());
     }
