@@ -69,9 +69,15 @@ fn traces(name: &str) -> Traces {
         if marked {
             traces.processes.insert(line.clone());
         }
-        let other = environment.contains("STEWARD_LAB_MEMBER=") || cgroup.contains("/steward-lab/");
-        if marked || !other {
-            let foreign = namespaces_of(&pid).filter(|namespace| !own.contains(namespace));
+        // Everything of a lab has another host's name, pods on the host's network too;
+        // what only has another network or process table is somebody else's.
+        let others =
+            environment.contains("STEWARD_LAB_MEMBER=") || cgroup.contains("/steward-lab/");
+        let foreign: Vec<String> = namespaces_of(&pid)
+            .filter(|namespace| !own.contains(namespace))
+            .collect();
+        let has_own_name = foreign.iter().any(|namespace| namespace.starts_with("uts"));
+        if marked || (!others && has_own_name) {
             traces.namespaces.extend(foreign);
         }
     }

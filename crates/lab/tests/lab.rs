@@ -289,6 +289,7 @@ async fn traffic_can_be_delayed_and_lost() {
     assert!(!reaches(&lab, client, api).await);
     drop(loss);
     assert!(reaches(&lab, client, api).await);
+    drop(lab.throttle(client, mgmt, 100).unwrap());
     let error = lab
         .delay(HostId::Worker(1), HostId::Worker(2), by)
         .unwrap_err()
@@ -346,6 +347,13 @@ async fn a_killed_program_comes_back_and_a_frozen_one_does_nothing() {
     frozen.nudge("containerd", Nudge::Thaw).unwrap();
     assert!(!stuck.status.success());
     until_says(&lab, &frozen, &words, "Server:").await;
+    // In pods, too.
+    assert_eq!(lab.mgmt().nudge_all("coredns", Nudge::Kill), 1);
+    let cluster = lab.cluster().unwrap();
+    cluster
+        .wait_deployment("kube-system", "coredns", PATIENCE)
+        .await
+        .unwrap();
     let error = router
         .nudge("nothing", Nudge::Kill)
         .unwrap_err()
