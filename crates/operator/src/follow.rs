@@ -150,6 +150,7 @@ async fn labelled(context: Arc<Context>, resource: ApiResource) {
             }
         }
         Change::Any => wake_all(&owners),
+        Change::Lost => {}
     };
     watches::changes(context.client.clone(), resource, labels::NAME.to_owned(), || {}, changed).await;
 }
@@ -164,6 +165,7 @@ pub(crate) async fn members(context: Arc<Context>, kind: Kind) {
             }
         }
         Change::Any => wake_all(&owners),
+        Change::Lost => {}
     };
     let selector = format!("{}=etcd,{}", labels::COMPONENT, labels::DATASTORE);
     watches::changes(context.client.clone(), kind.api_resource(), selector, || {}, changed).await;

@@ -16,7 +16,7 @@ use tokio::{
     sync::{mpsc, watch},
     task::JoinSet,
 };
-use tokio_util::sync::CancellationToken;
+use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 use crate::{
     admin::{self, Readiness},
@@ -116,14 +116,14 @@ fn elect(
     client: &Client,
     said: watch::Sender<Leadership>,
     stop: &CancellationToken,
-) -> tokio::task::JoinHandle<()> {
+) -> AbortOnDropHandle<()> {
     let stop = stop.clone();
     if !config.leader_elect {
         said.send_replace(Leadership::Leader);
-        return tokio::spawn(async move {
+        return AbortOnDropHandle::new(tokio::spawn(async move {
             stop.cancelled().await;
             drop(said);
-        });
+        }));
     }
     let candidate = Candidate {
         namespace: config.pod_namespace.clone(),
@@ -131,7 +131,8 @@ fn elect(
         identity: identity(config),
         duration: config.leader_election_lease_duration,
     };
-    tokio::spawn(lease::run(client.clone(), candidate, said, stop))
+    // A lease that is renewed for an operator that is gone would keep everyone else out.
+    AbortOnDropHandle::new(tokio::spawn(lease::run(client.clone(), candidate, said, stop)))
 }
 
 /// In a pod the process id is always the same, so that a restarted container is its own successor;

@@ -22,6 +22,8 @@ pub enum Change {
     One(Box<ObjectMeta>),
     /// The watch had to start anew: anything may have happened meanwhile.
     Any,
+    /// The watch broke off; it goes on by itself. Told once until it is back.
+    Lost,
 }
 
 /// Watches objects of a kind with these labels, everywhere, until dropped.
@@ -39,8 +41,11 @@ pub async fn changes(
     let mut events = watcher(api, config).default_backoff().boxed();
     let mut ready = Some(ready);
     let mut restarted = false;
+    let mut broken = false;
     loop {
-        match events.try_next().await {
+        let event = events.try_next().await;
+        let failed = event.is_err();
+        match event {
             Ok(Some(Event::Apply(object) | Event::Delete(object))) => {
                 changed(Change::One(Box::new(object.metadata)));
             }
@@ -56,7 +61,13 @@ pub async fn changes(
                 }
             }
             Ok(None) => return,
-            Err(error) => tracing::debug!(%error, kind = resource.kind, "watch interrupted; it goes on by itself"),
+            Err(error) => {
+                tracing::debug!(%error, kind = resource.kind, "watch interrupted; it goes on by itself");
+                if !broken {
+                    changed(Change::Lost);
+                }
+            }
         }
+        broken = failed;
     }
 }

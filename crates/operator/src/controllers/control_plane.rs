@@ -19,7 +19,7 @@ use steward_api::{
     metadata::{annotations, finalizers},
 };
 use steward_pki::SystemKeys;
-use steward_plan::{EventKind, Kind, ObjectKey, Plan, Report};
+use steward_plan::{EventKind, Inside, Kind, ObjectKey, Plan, Report};
 
 use super::{requeue, status};
 use crate::{
@@ -144,9 +144,17 @@ async fn follow(context: &Context, api: &Api<TenantControlPlane>, tenant: Tenant
     };
     tell(context, api, &observed.tenant, &report).await?;
     claim_datastores(context, &observed.tenant);
-    match error {
+    match error.or_else(|| unreached(&observed.inside)) {
         Some(error) => Err(error),
         None => Ok(requeue(&key, context.resync, report.next_check, observed.now)),
+    }
+}
+
+/// A tenant that should answer and does not is tried again, however little there is to do inside.
+fn unreached(inside: &Inside) -> Option<Error> {
+    match inside {
+        Inside::Unreachable { reason } => Some(Error::TenantAccess { reason: reason.clone() }),
+        Inside::NotTried | Inside::Reachable { .. } => None,
     }
 }
 

@@ -65,6 +65,7 @@ impl TenantServer {
             "--service-account-issuer=https://kubernetes.default.svc.cluster.local".into(),
             "--service-cluster-ip-range=10.96.0.0/16".into(),
             "--authorization-mode=Node,RBAC".into(),
+            "--allow-privileged=true".into(),
             "--endpoint-reconciler-type=none".into(),
             format!("--cert-dir={}", folder.path().display()),
         ];
