@@ -72,8 +72,8 @@ impl Up {
             format!("--name {name} ")
         };
         println!("  steward-lab exec {flag}mgmt -- kubectl get pods -A");
-        println!("  steward-lab status {flag}");
-        println!("  steward-lab down {flag}");
+        println!("  {}", format!("steward-lab status {flag}").trim_end());
+        println!("  {}", format!("steward-lab down {flag}").trim_end());
         lab.keep();
         Ok(())
     }
