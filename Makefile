@@ -30,7 +30,7 @@ test: ## Everything: formatting, lints, unit tests, fuzzing, real clusters
 	@$(STEP) 3/6 "compile the workspace and its tests" cargo test --workspace --no-run
 	@$(STEP) 4/6 "fetch or build the programs of the lab" $(DEBUG)/steward-lab parts $(TEST_PARTS)
 	@$(STEP) 5/6 "fuzz the parsers, $(FUZZ_SECONDS) s each" fuzz/run $(FUZZ_SECONDS)
-	@$(STEP) 6/6 "every test, those on real clusters among them" cargo test --workspace --no-fail-fast
+	@$(STEP) 6/6 "every test, those on real clusters among them" env STEWARD_LAB_PROGRAM=$(CURDIR)/$(DEBUG)/steward-lab cargo test --workspace --no-fail-fast
 
 .PHONY: lint
 lint: ## Formatting, clippy, generated files
