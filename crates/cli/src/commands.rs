@@ -49,7 +49,7 @@ async fn hand_over(cli: &Cli) -> Result<ExitCode, Problem> {
         Command::Import(args) => import::run(cli, args).await,
         Command::Dns(args) => dns::run(cli, args).await,
         Command::Create(args) => create::run(cli, args).await,
-        Command::Install(args) => install::run(cli, args).await,
+        Command::Install(args) => Box::pin(install::run(cli, args)).await,
         Command::Explain { symptom } => Ok(doctor::explain(&symptom.join(" "))),
         Command::Doctor(args) => {
             Box::pin(doctor::run(&Management::connect(cli).await?, args)).await

@@ -11,7 +11,7 @@ use anyhow::{Context, Result, bail, ensure};
 use crate::fault::Fault;
 use crate::scene::Scene;
 
-/// Every fault, or those that DOCTOR_FAULTS names, separated by commas.
+/// Every fault, or those that `DOCTOR_FAULTS` names, separated by commas.
 fn chosen() -> Vec<Fault> {
     let wanted = std::env::var("DOCTOR_FAULTS").unwrap_or_default();
     let all = Fault::ALL.into_iter();

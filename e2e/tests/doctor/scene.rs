@@ -192,8 +192,8 @@ impl Scene {
 
     /// Makes a fault, has it named, follows the advice. Whatever happens, it is undone.
     pub(crate) async fn play(&self, fault: Fault) -> Result<String> {
-        let helper = self.make(fault).await;
-        let named = match &helper {
+        let kept = self.make(fault).await;
+        let named = match &kept {
             Ok(_) => self.is_named(fault).await,
             Err(error) => Err(anyhow::anyhow!("{fault:?} could not be made: {error:#}")),
         };
@@ -204,11 +204,11 @@ impl Scene {
             }
             _ => Ok(()),
         };
-        let helped = fault.is_fixed_by_pasting() && named.is_ok() && pasted.is_ok();
-        if !helped || fault.patient() != "t1" {
+        let cured = fault.is_fixed_by_pasting() && named.is_ok() && pasted.is_ok();
+        if !cured || fault.patient() != "t1" {
             self.undo(fault).await?;
         }
-        drop(helper);
+        drop(kept);
         let well = self.is_well().await;
         let (finding, took) = named?;
         pasted?;

@@ -217,7 +217,12 @@ async fn wait(
                     async || {
                         let status = api.get(&name).await.map_err(|e| e.to_string())?;
                         let wanted = status.spec.and_then(|s| s.replicas).unwrap_or(1);
+                        let generation = status.metadata.generation;
                         let status = status.status.unwrap_or_default();
+                        // Until then the numbers are those of before.
+                        if status.observed_generation < generation {
+                            return Err("its controller has not seen it yet".to_owned());
+                        }
                         let ready = status
                             .updated_replicas
                             .min(status.ready_replicas)

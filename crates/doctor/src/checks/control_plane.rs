@@ -99,6 +99,49 @@ pub(super) const CHECKS: &[Check] = &[
         judge: reconciler,
     },
     Check {
+        id: "operator-says",
+        group: Group::ControlPlane,
+        what: "the operator has nothing to complain about",
+        why: "it sees the tenant from inside the management cluster, and says what it waits for",
+        follows: &[
+            "hostname-unique",
+            "spec-accepted",
+            "dns-resolves",
+            "dns-address",
+            "front-door-class",
+            "front-door-object",
+            "front-door-runs",
+            "front-door-accepted",
+            "front-door-passthrough",
+            "front-door-leftovers",
+            "tcp-connect",
+            "tls-answers",
+            "tls-passthrough",
+            "tls-names",
+            "tls-expiry",
+            "datastore",
+            "datastore-credentials",
+            "operator",
+            "quota",
+            "images",
+            "pods",
+            "service-endpoints",
+            "admin-credentials",
+            "apiserver-ready",
+            "endpoint-reconciler",
+            "version-skew",
+            "kubeadm-objects",
+            "kubernetes-endpointslice",
+            "tcp-proxy",
+            "kube-proxy-server",
+            "coredns",
+            "nodes",
+            "konnectivity",
+            "kubelets-reached",
+        ],
+        judge: says,
+    },
+    Check {
         id: "version-skew",
         group: Group::ControlPlane,
         what: "the nodes' versions fit the version asked for",
@@ -258,5 +301,22 @@ fn skew(e: &Evidence) -> Verdict {
     match condition(e, "VersionSkewSupported") {
         Some(what) => Verdict::problem(what, fix::describe(e)),
         None => Verdict::fine("they fit"),
+    }
+}
+
+/// Conditions that no other check speaks of in its own words.
+fn says(e: &Evidence) -> Verdict {
+    let kinds = [
+        "CertificatesReady",
+        "EndpointReady",
+        "AddonsReady",
+        "Available",
+    ];
+    match kinds
+        .iter()
+        .find_map(|kind| Some((kind, condition(e, kind)?)))
+    {
+        Some((kind, what)) => Verdict::problem(format!("{kind}: {what}"), fix::describe(e)),
+        None => Verdict::fine("it has not"),
     }
 }

@@ -288,6 +288,20 @@ fn an_address_in_front_is_no_fault_while_the_tenant_itself_answers_there() {
 }
 
 #[test]
+fn what_the_operator_says_is_not_kept_back_and_comes_after_its_cause() {
+    let mut evidence = healthy();
+    evidence.conditions.push(Condition {
+        kind: "EndpointReady".into(),
+        status: "False".into(),
+        reason: "EndpointUnreachable".into(),
+        message: "no answer".into(),
+    });
+    assert_eq!(first(&evidence).check, "operator-says");
+    evidence.resolved = Err(Unseen::Failed("no such host".into()));
+    assert_eq!(first(&evidence).check, "dns-resolves");
+}
+
+#[test]
 fn a_pod_that_comes_up_beside_others_is_no_fault() {
     let mut evidence = healthy();
     evidence.unready_pods = Ok(vec!["t1-abc: kube-apiserver ContainerCreating".into()]);

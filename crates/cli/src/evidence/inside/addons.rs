@@ -47,7 +47,7 @@ struct Found {
     of_every_node: bool,
 }
 
-/// A DaemonSet of that name, or else a Deployment.
+/// A `DaemonSet` of that name, or else a Deployment.
 async fn either(client: &Client, name: &str) -> Seen<Found> {
     let sets: Api<DaemonSet> = Api::namespaced(client.clone(), NAMESPACE);
     if let Some(found) = sets.get_opt(name).await.map_err(|e| unseen(&e))? {
