@@ -67,7 +67,8 @@ impl Contender {
                 files
                     .map(|file| {
                         let text = fs::read_to_string(file?.path())?;
-                        serde_saphyr::from_str(&text).context("parsing one of Kamaji's CRDs")
+                        serde_saphyr::from_str(&on_one_line(&text))
+                            .context("parsing one of Kamaji's CRDs")
                     })
                     .collect()
             }
@@ -185,4 +186,40 @@ fn webhook_certificates(directory: &Path) -> Result<PathBuf> {
     fs::copy(&pki.cert, folder.join("tls.crt"))?;
     fs::copy(&pki.key, folder.join("tls.key"))?;
     Ok(pki.ca)
+}
+
+/// Puts quoted text that goes on at the margin of its key, as the generator of
+/// Kamaji's CRDs writes it, on one line: our parser wants it indented further.
+fn on_one_line(text: &str) -> String {
+    let mut joined = String::with_capacity(text.len());
+    let mut open = false;
+    for line in text.lines() {
+        if open {
+            joined.push(' ');
+            joined.push_str(line.trim_start());
+            open = !line.ends_with('\'');
+        } else {
+            joined.push_str(line);
+            let quoted = line.split_once(": '").map(|(_, value)| value);
+            open = quoted.is_some_and(|value| value.is_empty() || !value.ends_with('\''));
+        }
+        if !open {
+            joined.push('\n');
+        }
+    }
+    joined
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quoted_text_over_several_lines_becomes_one() {
+        let text = "a:\n  description: 'Name: required\n  for volumes, optional\n  else'\n  type: 'string'\n";
+        assert_eq!(
+            on_one_line(text),
+            "a:\n  description: 'Name: required for volumes, optional else'\n  type: 'string'\n"
+        );
+    }
 }
