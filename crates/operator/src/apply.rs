@@ -66,14 +66,25 @@ pub struct Engine {
 impl Engine {
     /// An engine that writes through this client.
     pub fn new(client: Client, cluster: Cluster, metrics: Metrics) -> Self {
-        Self { client, cluster, metrics }
+        Self {
+            client,
+            cluster,
+            metrics,
+        }
     }
 
     /// Makes all objects so, several at a time. Results are in the order of `objects`.
     pub async fn apply_all(&self, objects: &[&Object], live: &Live) -> Vec<Result<Outcome, Error>> {
         let mut results = Vec::with_capacity(objects.len());
         for chunk in objects.chunks(PARALLEL) {
-            results.extend(join_all(chunk.iter().map(|object| self.apply(object, live.0.get(&object.key)))).await);
+            results.extend(
+                join_all(
+                    chunk
+                        .iter()
+                        .map(|object| self.apply(object, live.0.get(&object.key))),
+                )
+                .await,
+            );
         }
         results
     }
@@ -107,30 +118,59 @@ impl Engine {
         let request = Request::new(path(object.key.kind, object.key.namespace.as_deref()))
             .patch(&object.key.name, &params, &Patch::Apply(body))
             .map_err(|error| self.failed(object, kube::Error::BuildRequest(error)))?;
-        self.client.request(request).await.map_err(|error| self.failed(object, error))
+        self.client
+            .request(request)
+            .await
+            .map_err(|error| self.failed(object, error))
     }
 
     fn failed(&self, object: &Object, error: kube::Error) -> Error {
         self.note(object.key.kind, "failed");
-        Error::Write { what: object.key.to_string(), because: object.because.to_owned(), error }
+        Error::Write {
+            what: object.key.to_string(),
+            because: object.because.to_owned(),
+            error,
+        }
     }
 
     fn note(&self, kind: Kind, result: &'static str) {
-        self.metrics.wrote(self.cluster.label(), kind.names().2, result);
+        self.metrics
+            .wrote(self.cluster.label(), kind.names().2, result);
     }
 
     /// Reads all objects of these kinds with these labels. A kind that is not served has none.
-    pub async fn list(&self, kinds: &[Kind], namespace: Option<&str>, labels: &str) -> Result<Live, Error> {
+    pub async fn list(
+        &self,
+        kinds: &[Kind],
+        namespace: Option<&str>,
+        labels: &str,
+    ) -> Result<Live, Error> {
         self.list_as(kinds, namespace, labels, false).await
     }
 
     /// As [`Engine::list`], but only metadata: enough to know whether a write is needed.
-    pub async fn list_metadata(&self, kinds: &[Kind], namespace: Option<&str>, labels: &str) -> Result<Live, Error> {
+    pub async fn list_metadata(
+        &self,
+        kinds: &[Kind],
+        namespace: Option<&str>,
+        labels: &str,
+    ) -> Result<Live, Error> {
         self.list_as(kinds, namespace, labels, true).await
     }
 
-    async fn list_as(&self, kinds: &[Kind], namespace: Option<&str>, labels: &str, metadata: bool) -> Result<Live, Error> {
-        let lists = join_all(kinds.iter().map(|kind| self.list_kind(*kind, namespace, labels, metadata))).await;
+    async fn list_as(
+        &self,
+        kinds: &[Kind],
+        namespace: Option<&str>,
+        labels: &str,
+        metadata: bool,
+    ) -> Result<Live, Error> {
+        let lists = join_all(
+            kinds
+                .iter()
+                .map(|kind| self.list_kind(*kind, namespace, labels, metadata)),
+        )
+        .await;
         let mut live = Live::default();
         for (kind, list) in kinds.iter().zip(lists) {
             for item in list? {
@@ -142,14 +182,27 @@ impl Engine {
         Ok(live)
     }
 
-    async fn list_kind(&self, kind: Kind, namespace: Option<&str>, labels: &str, metadata: bool) -> Result<Vec<Value>, Error> {
-        let read = |error| Error::Read { what: format!("{} with labels {labels}", kind.names().3), error };
+    async fn list_kind(
+        &self,
+        kind: Kind,
+        namespace: Option<&str>,
+        labels: &str,
+        metadata: bool,
+    ) -> Result<Vec<Value>, Error> {
+        let read = |error| Error::Read {
+            what: format!("{} with labels {labels}", kind.names().3),
+            error,
+        };
         let namespace = namespace.filter(|_| kind.namespaced());
         let request = Request::new(path(kind, namespace));
         let mut items = Vec::new();
         let mut params = ListParams::default().labels(labels).limit(PAGE);
         loop {
-            let built = if metadata { request.list_metadata(&params) } else { request.list(&params) };
+            let built = if metadata {
+                request.list_metadata(&params)
+            } else {
+                request.list(&params)
+            };
             let built = built.map_err(|error| read(kube::Error::BuildRequest(error)))?;
             let mut page: Value = match self.client.request(built).await {
                 Ok(page) => page,
@@ -159,7 +212,10 @@ impl Engine {
             if let Value::Array(found) = page["items"].take() {
                 items.extend(found);
             }
-            match page["metadata"]["continue"].as_str().filter(|token| !token.is_empty()) {
+            match page["metadata"]["continue"]
+                .as_str()
+                .filter(|token| !token.is_empty())
+            {
                 Some(token) => params = params.continue_token(token),
                 None => return Ok(items),
             }
@@ -168,7 +224,10 @@ impl Engine {
 
     /// Reads one object, if it is there.
     pub async fn get(&self, key: &ObjectKey) -> Result<Option<Value>, Error> {
-        let read = |error| Error::Read { what: key.to_string(), error };
+        let read = |error| Error::Read {
+            what: key.to_string(),
+            error,
+        };
         let request = Request::new(path(key.kind, key.namespace.as_deref()))
             .get(&key.name, &kube::api::GetParams::default())
             .map_err(|error| read(kube::Error::BuildRequest(error)))?;
@@ -180,7 +239,12 @@ impl Engine {
     }
 
     /// Removes what a plan no longer has. Returns what was removed and what could not be.
-    pub async fn prune(&self, prune: &Prune, planned: &[Object], live: &Live) -> Vec<Result<ObjectKey, Error>> {
+    pub async fn prune(
+        &self,
+        prune: &Prune,
+        planned: &[Object],
+        live: &Live,
+    ) -> Vec<Result<ObjectKey, Error>> {
         let mut removed = Vec::new();
         for (key, uid) in unwanted(prune, planned, live) {
             removed.push(self.delete(&key, uid).await.map(|()| key));
@@ -191,11 +255,18 @@ impl Engine {
     /// Removes one object, if it is still the one that was seen. Its dependents follow in the background.
     pub async fn delete(&self, key: &ObjectKey, uid: Option<String>) -> Result<(), Error> {
         let params = DeleteParams {
-            preconditions: Some(Preconditions { uid, resource_version: None }),
+            preconditions: Some(Preconditions {
+                uid,
+                resource_version: None,
+            }),
             propagation_policy: Some(PropagationPolicy::Background),
             ..DeleteParams::default()
         };
-        let failed = |error| Error::Write { what: key.to_string(), because: "it is no longer wanted".into(), error };
+        let failed = |error| Error::Write {
+            what: key.to_string(),
+            because: "it is no longer wanted".into(),
+            error,
+        };
         let request = Request::new(path(key.kind, key.namespace.as_deref()))
             .delete(&key.name, &params)
             .map_err(|error| failed(kube::Error::BuildRequest(error)))?;
@@ -219,20 +290,36 @@ fn unwanted(prune: &Prune, planned: &[Object], live: &Live) -> Vec<(ObjectKey, O
     if prune.labels.is_empty() {
         return Vec::new();
     }
-    let wanted: BTreeSet<&ObjectKey> = planned.iter().map(|object| &object.key).chain(&prune.keep).collect();
+    let wanted: BTreeSet<&ObjectKey> = planned
+        .iter()
+        .map(|object| &object.key)
+        .chain(&prune.keep)
+        .collect();
     live.0
         .iter()
         .filter(|(key, _)| prune.kinds.contains(&key.kind) && !wanted.contains(key))
-        .filter(|(key, _)| key.namespace.as_ref().is_none_or(|namespace| prune.namespaces.contains(namespace)))
+        .filter(|(key, _)| {
+            key.namespace
+                .as_ref()
+                .is_none_or(|namespace| prune.namespaces.contains(namespace))
+        })
         .filter(|(_, object)| {
             let labels = &object["metadata"]["labels"];
-            prune.labels.iter().all(|(label, value)| labels[label].as_str() == Some(value))
+            prune
+                .labels
+                .iter()
+                .all(|(label, value)| labels[label].as_str() == Some(value))
         })
         // Kubernetes copies labels, for example from a Service to its EndpointSlices: what is not of our making
         // is not ours, whatever its labels say.
         .filter(|(_, object)| owned::our_fields(object).is_some())
         .filter(|(_, object)| object["metadata"]["deletionTimestamp"].is_null())
-        .map(|(key, object)| (key.clone(), object["metadata"]["uid"].as_str().map(str::to_owned)))
+        .map(|(key, object)| {
+            (
+                key.clone(),
+                object["metadata"]["uid"].as_str().map(str::to_owned),
+            )
+        })
         .collect()
 }
 
@@ -252,7 +339,11 @@ fn key_of(kind: Kind, object: &Value) -> Option<ObjectKey> {
 /// URL of a kind, in a namespace or everywhere.
 pub fn path(kind: Kind, namespace: Option<&str>) -> String {
     let (group, version, _, plural) = kind.names();
-    let root = if group.is_empty() { format!("/api/{version}") } else { format!("/apis/{group}/{version}") };
+    let root = if group.is_empty() {
+        format!("/api/{version}")
+    } else {
+        format!("/apis/{group}/{version}")
+    };
     match namespace {
         Some(namespace) => format!("{root}/namespaces/{namespace}/{plural}"),
         None => format!("{root}/{plural}"),
@@ -261,64 +352,12 @@ pub fn path(kind: Kind, namespace: Option<&str>) -> String {
 
 /// `a=b,c=d`, as selectors are written.
 pub fn selector<'a>(labels: impl IntoIterator<Item = (&'a String, &'a String)>) -> String {
-    let pairs: Vec<String> = labels.into_iter().map(|(label, value)| format!("{label}={value}")).collect();
+    let pairs: Vec<String> = labels
+        .into_iter()
+        .map(|(label, value)| format!("{label}={value}"))
+        .collect();
     pairs.join(",")
 }
 
 #[cfg(test)]
-mod tests {
-    use serde_json::json;
-    use steward_plan::Stage;
-
-    use super::*;
-
-    fn live(objects: &[(&str, &str)]) -> Live {
-        let mut live = Live::default();
-        for (name, tenant) in objects {
-            live.0.insert(
-                ObjectKey::new(Kind::Secret, "n", *name),
-                json!({"metadata": {"name": name, "namespace": "n", "uid": name, "labels": {"tenant": tenant},
-                    "managedFields": [{"manager": owned::MANAGER, "operation": "Apply", "fieldsV1": {}}]}}),
-            );
-        }
-        live
-    }
-
-    fn planned(name: &str) -> Object {
-        Object {
-            key: ObjectKey::new(Kind::Secret, "n", name),
-            stage: Stage::Pki,
-            because: "test",
-            body: json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "namespace": "n"}}),
-        }
-    }
-
-    fn prune() -> Prune {
-        Prune {
-            kinds: vec![Kind::Secret],
-            namespaces: vec!["n".into()],
-            labels: [("tenant".to_owned(), "a".to_owned())].into(),
-            keep: vec![ObjectKey::new(Kind::Secret, "n", "kept")],
-        }
-    }
-
-    #[test]
-    fn only_what_is_ours_and_unplanned_and_not_kept_is_removed() {
-        let live = live(&[("planned", "a"), ("kept", "a"), ("foreign", "b"), ("old", "a")]);
-        let names: Vec<_> = unwanted(&prune(), &[planned("planned")], &live).into_iter().map(|(key, _)| key.name).collect();
-        assert_eq!(names, ["old"]);
-    }
-
-    #[test]
-    fn what_kubernetes_made_with_our_labels_stays() {
-        let mut live = live(&[("copied", "a")]);
-        live.0.values_mut().for_each(|object| object["metadata"]["managedFields"][0]["manager"] = json!("kube-controller-manager"));
-        assert!(unwanted(&prune(), &[], &live).is_empty());
-    }
-
-    #[test]
-    fn a_prune_without_labels_removes_nothing() {
-        let prune = Prune { labels: [].into(), ..prune() };
-        assert!(unwanted(&prune, &[], &live(&[("old", "a")])).is_empty());
-    }
-}
+mod tests;

@@ -4,7 +4,9 @@
 //! Refuses: deciding what to write.
 
 use steward_api::conditions::{ConditionType, Reason};
-use steward_plan::{Applied, Change, DatastoreWish, Failure, InsideApplied, Live, Object, Plan, Stage};
+use steward_plan::{
+    Applied, Change, DatastoreWish, Failure, InsideApplied, Live, Object, Plan, Stage,
+};
 
 use crate::{
     apply::{self, Engine, Outcome},
@@ -28,7 +30,14 @@ const AFTER_DATASTORE: [Stage; 2] = [Stage::Workload, Stage::FrontDoor];
 
 /// Carries out the part of a plan that concerns the management cluster and the datastore.
 pub async fn outside(context: &Context, plan: &Plan, live: Live) -> Done {
-    let mut done = Done { applied: Applied { live, datastore_ready: true, ..Applied::default() }, error: None };
+    let mut done = Done {
+        applied: Applied {
+            live,
+            datastore_ready: true,
+            ..Applied::default()
+        },
+        error: None,
+    };
     for stage in BEFORE_DATASTORE {
         if !done.stage(&context.engine, plan, stage).await {
             return done;
@@ -38,7 +47,13 @@ pub async fn outside(context: &Context, plan: &Plan, live: Live) -> Done {
         if let Err(error) = fulfil(context, wish).await {
             done.applied.datastore_ready = false;
             let reason = datastore_reason(&error);
-            done.fail(None, ConditionType::DatastoreReady, reason, format!("{wish:?}"), error.into());
+            done.fail(
+                None,
+                ConditionType::DatastoreReady,
+                reason,
+                format!("{wish:?}"),
+                error.into(),
+            );
             return done;
         }
     }
@@ -47,13 +62,23 @@ pub async fn outside(context: &Context, plan: &Plan, live: Live) -> Done {
             return done;
         }
     }
-    for removed in context.engine.prune(&plan.prune, &plan.objects, &done.applied.live).await {
+    for removed in context
+        .engine
+        .prune(&plan.prune, &plan.objects, &done.applied.live)
+        .await
+    {
         match removed {
             Ok(key) => {
                 done.applied.live.0.remove(&key);
                 done.applied.changes.push(Change::Removed(key));
             }
-            Err(error) => done.fail(None, ConditionType::Progressing, reason(&error), "removing what is left over".into(), error),
+            Err(error) => done.fail(
+                None,
+                ConditionType::Progressing,
+                reason(&error),
+                "removing what is left over".into(),
+                error,
+            ),
         }
     }
     done
@@ -62,7 +87,11 @@ pub async fn outside(context: &Context, plan: &Plan, live: Live) -> Done {
 impl Done {
     /// Applies the objects of one stage. False when any of them failed.
     async fn stage(&mut self, engine: &Engine, plan: &Plan, stage: Stage) -> bool {
-        let objects: Vec<&Object> = plan.objects.iter().filter(|object| object.stage == stage).collect();
+        let objects: Vec<&Object> = plan
+            .objects
+            .iter()
+            .filter(|object| object.stage == stage)
+            .collect();
         let results = engine.apply_all(&objects, &self.applied.live).await;
         let mut well = true;
         for (object, result) in objects.iter().zip(results) {
@@ -70,7 +99,13 @@ impl Done {
                 Ok(outcome) => self.note(object, outcome),
                 Err(error) => {
                     well = false;
-                    self.fail(Some(stage), condition(stage), reason(&error), object.key.to_string(), error);
+                    self.fail(
+                        Some(stage),
+                        condition(stage),
+                        reason(&error),
+                        object.key.to_string(),
+                        error,
+                    );
                 }
             }
         }
@@ -87,9 +122,22 @@ impl Done {
         self.applied.changes.push(change);
     }
 
-    fn fail(&mut self, stage: Option<Stage>, condition: ConditionType, reason: Reason, what: String, error: Error) {
+    fn fail(
+        &mut self,
+        stage: Option<Stage>,
+        condition: ConditionType,
+        reason: Reason,
+        what: String,
+        error: Error,
+    ) {
         let message = error.to_string();
-        self.applied.failures.push(Failure { stage, condition, reason, what, message });
+        self.applied.failures.push(Failure {
+            stage,
+            condition,
+            reason,
+            what,
+            message,
+        });
         self.error.get_or_insert(error);
     }
 }
@@ -103,7 +151,8 @@ pub async fn fulfil(context: &Context, wish: &DatastoreWish) -> Result<(), datas
     let Some(driver) = context.stores.get(store).and_then(|entry| entry.driver) else {
         return Err(datastore::Error::Unreachable {
             endpoints: store.clone(),
-            reason: "the operator has no connection to it; `kubectl describe datastore` says why".into(),
+            reason: "the operator has no connection to it; `kubectl describe datastore` says why"
+                .into(),
         });
     };
     match wish {
@@ -119,17 +168,25 @@ pub async fn inside(plan: &Plan, session: Option<&Session>, done: &mut Done) {
         return;
     }
     if session.settled(&plan.tenant_objects) {
-        done.applied.inside = InsideApplied::Done { changes: Vec::new() };
+        done.applied.inside = InsideApplied::Done {
+            changes: Vec::new(),
+        };
         return;
     }
     session.begin();
     let labels = apply::selector(&plan.tenant_prune.labels);
-    let live = match session.engine.list_metadata(&plan.tenant_prune.kinds, None, &labels).await {
+    let live = match session
+        .engine
+        .list_metadata(&plan.tenant_prune.kinds, None, &labels)
+        .await
+    {
         Ok(live) => live,
         Err(error) => {
             session.distrust();
             let reason = format!("{}: {error}", session.endpoint);
-            done.applied.inside = InsideApplied::Unreachable { reason: reason.clone() };
+            done.applied.inside = InsideApplied::Unreachable {
+                reason: reason.clone(),
+            };
             done.error.get_or_insert(Error::TenantAccess { reason });
             return;
         }
@@ -137,19 +194,38 @@ pub async fn inside(plan: &Plan, session: Option<&Session>, done: &mut Done) {
     let failures = done.applied.failures.len();
     let mut changes = Vec::new();
     let objects: Vec<&Object> = plan.tenant_objects.iter().collect();
-    for (object, result) in objects.iter().zip(session.engine.apply_all(&objects, &live).await) {
+    for (object, result) in objects
+        .iter()
+        .zip(session.engine.apply_all(&objects, &live).await)
+    {
         match result {
             Ok(Outcome::Unchanged) => {}
             Ok(Outcome::Created(_)) => changes.push(Change::Created(object.key.clone())),
             Ok(Outcome::Updated(_)) => changes.push(Change::Updated(object.key.clone())),
-            Err(error) => done.fail(None, ConditionType::AddonsReady, Reason::AddonsIncomplete, object.key.to_string(), error),
+            Err(error) => done.fail(
+                None,
+                ConditionType::AddonsReady,
+                Reason::AddonsIncomplete,
+                object.key.to_string(),
+                error,
+            ),
         }
     }
     if done.applied.failures.len() == failures {
-        for removed in session.engine.prune(&plan.tenant_prune, &plan.tenant_objects, &live).await {
+        for removed in session
+            .engine
+            .prune(&plan.tenant_prune, &plan.tenant_objects, &live)
+            .await
+        {
             match removed {
                 Ok(key) => changes.push(Change::Removed(key)),
-                Err(error) => done.fail(None, ConditionType::AddonsReady, Reason::AddonsIncomplete, "removing what is left over".into(), error),
+                Err(error) => done.fail(
+                    None,
+                    ConditionType::AddonsReady,
+                    Reason::AddonsIncomplete,
+                    "removing what is left over".into(),
+                    error,
+                ),
             }
         }
     }
@@ -172,7 +248,14 @@ const fn condition(stage: Stage) -> ConditionType {
 
 fn reason(error: &Error) -> Reason {
     let code = match error {
-        Error::Read { error: kube::Error::Api(status), .. } | Error::Write { error: kube::Error::Api(status), .. } => status.code,
+        Error::Read {
+            error: kube::Error::Api(status),
+            ..
+        }
+        | Error::Write {
+            error: kube::Error::Api(status),
+            ..
+        } => status.code,
         _ => 0,
     };
     match code {

@@ -15,7 +15,7 @@ use steward_plan::Settings;
 /// Where the operator finds a tenant's API server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum TenantAccess {
-    /// Dial the ClusterIP of the tenant's Service (needs no cluster DNS).
+    /// Dial the `ClusterIP` of the tenant's Service (needs no cluster DNS).
     #[default]
     ClusterIp,
     /// Dial `<name>.<namespace>.svc`, resolved by DNS.
@@ -36,14 +36,30 @@ pub enum LogFormat {
 
 /// Runs Kubernetes control planes as pods of this cluster.
 #[derive(Clone, Debug, Parser)]
-#[command(name = "steward-operator", version, about, max_term_width = 110, args_override_self = true)]
+#[command(
+    name = "steward-operator",
+    version,
+    about,
+    max_term_width = 110,
+    args_override_self = true
+)]
 pub struct Config {
     /// Address of /metrics, `host:port` or `:port`; `0` turns it off.
-    #[arg(long, env = "STEWARD_METRICS_BIND_ADDRESS", default_value = ":8080", value_name = "ADDR")]
+    #[arg(
+        long,
+        env = "STEWARD_METRICS_BIND_ADDRESS",
+        default_value = ":8080",
+        value_name = "ADDR"
+    )]
     pub metrics_bind_address: Bind,
 
     /// Address of /livez and /readyz, `host:port` or `:port`; `0` turns them off.
-    #[arg(long, env = "STEWARD_HEALTH_PROBE_BIND_ADDRESS", default_value = ":8081", value_name = "ADDR")]
+    #[arg(
+        long,
+        env = "STEWARD_HEALTH_PROBE_BIND_ADDRESS",
+        default_value = ":8081",
+        value_name = "ADDR"
+    )]
     pub health_probe_bind_address: Bind,
 
     /// Let only one of several replicas write, chosen through a Lease.
@@ -60,7 +76,12 @@ pub struct Config {
     pub leader_election_lease_duration: Duration,
 
     /// `DataStore` of tenants that name none.
-    #[arg(long, env = "STEWARD_DATASTORE", default_value = "default", value_name = "NAME")]
+    #[arg(
+        long,
+        env = "STEWARD_DATASTORE",
+        default_value = "default",
+        value_name = "NAME"
+    )]
     pub datastore: String,
 
     /// How many tenants are worked on at the same time.
@@ -80,11 +101,22 @@ pub struct Config {
     pub cache_resync_period: Duration,
 
     /// Namespace the operator runs in: its Lease and managed datastores live here.
-    #[arg(long, env = "POD_NAMESPACE", default_value = "steward-system", value_name = "NAMESPACE")]
+    #[arg(
+        long,
+        env = "POD_NAMESPACE",
+        default_value = "steward-system",
+        value_name = "NAMESPACE"
+    )]
     pub pod_namespace: String,
 
     /// Name of this replica in the Lease and in events; the host's name if empty.
-    #[arg(long, env = "POD_NAME", default_value = "", hide_default_value = true, value_name = "NAME")]
+    #[arg(
+        long,
+        env = "POD_NAME",
+        default_value = "",
+        hide_default_value = true,
+        value_name = "NAME"
+    )]
     pub pod_name: String,
 
     /// DNS domain of this cluster's Services.
@@ -108,11 +140,22 @@ pub struct Config {
     pub images: Images,
 
     /// How log lines are written.
-    #[arg(long, env = "STEWARD_LOG_FORMAT", value_enum, default_value_t, value_name = "FORMAT")]
+    #[arg(
+        long,
+        env = "STEWARD_LOG_FORMAT",
+        value_enum,
+        default_value_t,
+        value_name = "FORMAT"
+    )]
     pub log_format: LogFormat,
 
     /// What is logged: a level or a filter such as `info,steward_operator=debug`.
-    #[arg(long, env = "STEWARD_LOG", default_value = "info,kube_client=error", value_name = "FILTER")]
+    #[arg(
+        long,
+        env = "STEWARD_LOG",
+        default_value = "info,kube_client=error",
+        value_name = "FILTER"
+    )]
     pub log: String,
 }
 
@@ -120,15 +163,30 @@ pub struct Config {
 #[derive(Clone, Debug, Args)]
 pub struct Images {
     /// Sidecar in front of a tenant's API server.
-    #[arg(long, env = "STEWARD_GATE_IMAGE", default_value = "ghcr.io/butlerdotdev/steward-gate:v0.1.0", value_name = "IMAGE")]
+    #[arg(
+        long,
+        env = "STEWARD_GATE_IMAGE",
+        default_value = "ghcr.io/butlerdotdev/steward-gate:v0.1.0",
+        value_name = "IMAGE"
+    )]
     pub gate_image: String,
 
     /// Proxy on tenants' nodes.
-    #[arg(long, env = "STEWARD_TCP_PROXY_IMAGE", default_value = "ghcr.io/butlerdotdev/steward-tcp-proxy:v0.1.0", value_name = "IMAGE")]
+    #[arg(
+        long,
+        env = "STEWARD_TCP_PROXY_IMAGE",
+        default_value = "ghcr.io/butlerdotdev/steward-tcp-proxy:v0.1.0",
+        value_name = "IMAGE"
+    )]
     pub tcp_proxy_image: String,
 
     /// etcd of managed `DataStore`s.
-    #[arg(long, env = "STEWARD_ETCD_IMAGE", default_value = "registry.k8s.io/etcd:3.6.8-0", value_name = "IMAGE")]
+    #[arg(
+        long,
+        env = "STEWARD_ETCD_IMAGE",
+        default_value = "registry.k8s.io/etcd:3.6.8-0",
+        value_name = "IMAGE"
+    )]
     pub etcd_image: String,
 }
 
@@ -144,9 +202,10 @@ impl FromStr for Bind {
             return Ok(Self(None));
         }
         let parsed = match text.strip_prefix(':') {
-            Some(port) => {
-                port.parse().ok().map(|port| SocketAddr::new(IpAddr::V6(Ipv6Addr::UNSPECIFIED), port))
-            }
+            Some(port) => port
+                .parse()
+                .ok()
+                .map(|port| SocketAddr::new(IpAddr::V6(Ipv6Addr::UNSPECIFIED), port)),
             None => text.parse().ok(),
         };
         parsed.map(|address| Self(Some(address))).ok_or_else(|| {
@@ -159,7 +218,11 @@ fn duration(text: &str) -> Result<Duration, String> {
     let advice = || format!("`{text}` is not a duration: write for example `30s`, `10m` or `24h`");
     let parsed: jiff::SignedDuration = text.parse().map_err(|_| advice())?;
     let duration = Duration::try_from(parsed).map_err(|_| advice())?;
-    if duration.is_zero() { Err(advice()) } else { Ok(duration) }
+    if duration.is_zero() {
+        Err(advice())
+    } else {
+        Ok(duration)
+    }
 }
 
 impl Config {
@@ -184,16 +247,23 @@ impl Config {
     /// A sentence that names the flag and what to write instead.
     pub fn check(&self) -> Result<(), String> {
         if self.leader_election_lease_duration < Duration::from_secs(5) {
-            return Err("--leader-election-lease-duration must be at least 5s: a shorter lease is lost \
+            return Err(
+                "--leader-election-lease-duration must be at least 5s: a shorter lease is lost \
                         whenever the API server is slow; leave it at 15s"
-                .into());
+                    .into(),
+            );
         }
         if self.datastore.is_empty() {
-            return Err("--datastore must not be empty: name the DataStore of tenants that name none, \
+            return Err(
+                "--datastore must not be empty: name the DataStore of tenants that name none, \
                         usually `default`"
-                .into());
+                    .into(),
+            );
         }
-        if self.certificate_expiration_deadline.is_some_and(|before| before * 2 > self.certificate_lifetime) {
+        if self
+            .certificate_expiration_deadline
+            .is_some_and(|before| before * 2 > self.certificate_lifetime)
+        {
             return Err("--certificate-expiration-deadline must be at most half of --certificate-lifetime: \
                         certificates would be renewed all the time"
                 .into());
@@ -215,7 +285,7 @@ mod tests {
         let config = parse(&[]).unwrap();
         assert!(config.leader_elect);
         assert_eq!(config.datastore, "default");
-        assert_eq!(config.cache_resync_period, Duration::from_secs(36_000));
+        assert_eq!(config.cache_resync_period, Duration::from_hours(10));
         assert!(config.check().is_ok());
     }
 
@@ -237,13 +307,20 @@ mod tests {
 
     #[test]
     fn a_flag_given_again_replaces_the_first_so_that_a_chart_s_extra_arguments_count() {
-        assert!(!parse(&["--leader-elect", "--leader-elect=false"]).unwrap().leader_elect);
+        assert!(
+            !parse(&["--leader-elect", "--leader-elect=false"])
+                .unwrap()
+                .leader_elect
+        );
     }
 
     #[test]
     fn a_bad_flag_gets_a_sentence_and_exit_code_2() {
         for (flag, says) in [
-            ("--metrics-bind-address=nonsense", "is not an address to listen on"),
+            (
+                "--metrics-bind-address=nonsense",
+                "is not an address to listen on",
+            ),
             ("--cache-resync-period=soon", "is not a duration"),
             ("--cache-resync-period=0s", "is not a duration"),
             ("--max-concurrent-tcp-reconciles=0", "0 is not in 1..=256"),

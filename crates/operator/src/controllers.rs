@@ -41,7 +41,8 @@ where
 }
 
 /// A reconcile, boxed.
-pub(crate) type Reconcile<K> = fn(Arc<K>, Arc<Context>) -> BoxFuture<'static, Result<Action, Error>>;
+pub(crate) type Reconcile<K> =
+    fn(Arc<K>, Arc<Context>) -> BoxFuture<'static, Result<Action, Error>>;
 
 impl<K> Runner<K>
 where
@@ -58,25 +59,45 @@ where
         stop: CancellationToken,
     ) {
         let name = self.name;
-        let queue = wakes.map(Ok::<_, watcher::Error>).take_until(stop.cancelled_owned());
-        let config = controller::Config::default().concurrency(self.concurrency).debounce(self.debounce);
-        applier(reconcile, retry, context, self.store, Box::pin(queue), config)
-            .for_each(|done| {
-                if let Err(controller::Error::QueueError(error)) = &done {
-                    tracing::debug!(%error, controller = name, "queue");
-                }
-                futures::future::ready(())
-            })
-            .await;
+        let queue = wakes
+            .map(Ok::<_, watcher::Error>)
+            .take_until(stop.cancelled_owned());
+        let config = controller::Config::default()
+            .concurrency(self.concurrency)
+            .debounce(self.debounce);
+        applier(
+            reconcile,
+            retry,
+            context,
+            self.store,
+            Box::pin(queue),
+            config,
+        )
+        .for_each(|done| {
+            if let Err(controller::Error::QueueError(error)) = &done {
+                tracing::debug!(%error, controller = name, "queue");
+            }
+            futures::future::ready(())
+        })
+        .await;
     }
 }
 
 /// When to look again: at the planned time, but not later than the resync.
-pub(crate) fn requeue<K: Hash>(key: &K, resync: Duration, planned: Option<Timestamp>, now: Timestamp) -> Action {
+pub(crate) fn requeue<K: Hash>(
+    key: &K,
+    resync: Duration,
+    planned: Option<Timestamp>,
+    now: Timestamp,
+) -> Action {
     /// A plan that wants to be looked at in the past wants it soon.
     const SOONEST: Duration = Duration::from_secs(1);
     let resync = crate::backoff::spread(key, resync);
-    let planned = planned.map(|at| Duration::try_from(at.duration_since(now)).unwrap_or_default().max(SOONEST));
+    let planned = planned.map(|at| {
+        Duration::try_from(at.duration_since(now))
+            .unwrap_or_default()
+            .max(SOONEST)
+    });
     Action::requeue(planned.map_or(resync, |planned| planned.min(resync)))
 }
 
@@ -88,8 +109,14 @@ mod tests {
     fn a_planned_time_comes_before_the_resync_and_never_at_once() {
         let now = Timestamp::UNIX_EPOCH;
         let at = |seconds| Some(now + jiff::SignedDuration::from_secs(seconds));
-        let resync = Duration::from_secs(36_000);
-        assert_eq!(requeue(&"a", resync, at(60), now), Action::requeue(Duration::from_secs(60)));
-        assert_eq!(requeue(&"a", resync, at(-5), now), Action::requeue(Duration::from_secs(1)));
+        let resync = Duration::from_hours(10);
+        assert_eq!(
+            requeue(&"a", resync, at(60), now),
+            Action::requeue(Duration::from_mins(1))
+        );
+        assert_eq!(
+            requeue(&"a", resync, at(-5), now),
+            Action::requeue(Duration::from_secs(1))
+        );
     }
 }

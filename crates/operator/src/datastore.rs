@@ -47,7 +47,9 @@ pub struct Health {
 #[derive(Debug, Clone, thiserror::Error, PartialEq, Eq)]
 pub enum Error {
     /// No answer.
-    #[error("datastore {endpoints} can't be reached: {reason}; check that it runs, and that address and certificates fit")]
+    #[error(
+        "datastore {endpoints} can't be reached: {reason}; check that it runs, and that address and certificates fit"
+    )]
     Unreachable {
         /// Where it was dialled.
         endpoints: String,
@@ -55,7 +57,9 @@ pub enum Error {
         reason: String,
     },
     /// An answer, and it was no.
-    #[error("datastore {endpoints} refused to {what}: {reason}; check that the client certificate belongs to an administrator (CN root)")]
+    #[error(
+        "datastore {endpoints} refused to {what}: {reason}; check that the client certificate belongs to an administrator (CN root)"
+    )]
     Refused {
         /// Where.
         endpoints: String,
@@ -65,7 +69,9 @@ pub enum Error {
         reason: String,
     },
     /// It takes no more data.
-    #[error("datastore {endpoints} is full and refuses writes: raise its quota, or compact and defragment it, then disarm the alarm")]
+    #[error(
+        "datastore {endpoints} is full and refuses writes: raise its quota, or compact and defragment it, then disarm the alarm"
+    )]
     Full {
         /// Where.
         endpoints: String,

@@ -96,7 +96,9 @@ pub enum Error {
     #[error("planning: {0}")]
     PlanStore(steward_plan::datastore::Error),
     /// The reconcile took too long.
-    #[error("gave up after {after:?}; the API server, the datastore or the tenant is slow, it is tried again")]
+    #[error(
+        "gave up after {after:?}; the API server, the datastore or the tenant is slow, it is tried again"
+    )]
     Timeout {
         /// The limit.
         after: Duration,
@@ -111,7 +113,9 @@ impl Error {
             Self::Tenant { .. } | Self::Timeout { .. } => Class::Transient,
             Self::TenantAccess { .. } => Class::Waiting,
             Self::Datastore(error) => error.class(),
-            Self::Incomplete { .. } | Self::Encode { .. } | Self::Plan(_) | Self::PlanStore(_) => Class::Bug,
+            Self::Incomplete { .. } | Self::Encode { .. } | Self::Plan(_) | Self::PlanStore(_) => {
+                Class::Bug
+            }
         }
     }
 
@@ -134,7 +138,9 @@ impl Error {
 fn kube_class(error: &kube::Error) -> Class {
     match error {
         // 403 covers missing RBAC and exhausted quotas, both for a person; 422 is refused content.
-        kube::Error::Api(status) if matches!(status.code, 400 | 403 | 405 | 415 | 422) => Class::Invalid,
+        kube::Error::Api(status) if matches!(status.code, 400 | 403 | 405 | 415 | 422) => {
+            Class::Invalid
+        }
         kube::Error::SerdeError(_) | kube::Error::BuildRequest(_) => Class::Bug,
         _ => Class::Transient,
     }

@@ -18,14 +18,28 @@ impl Events {
     pub fn new(client: Client, instance: String) -> Self {
         Self(Recorder::new(
             client,
-            Reporter { controller: "steward-operator".into(), instance: Some(instance) },
+            Reporter {
+                controller: "steward-operator".into(),
+                instance: Some(instance),
+            },
         ))
     }
 
     /// Says that something happened. `reason` is one word, `note` a sentence.
-    pub async fn publish(&self, about: &ObjectReference, warning: bool, reason: &str, action: &str, note: &str) {
+    pub async fn publish(
+        &self,
+        about: &ObjectReference,
+        warning: bool,
+        reason: &str,
+        action: &str,
+        note: &str,
+    ) {
         let event = Event {
-            type_: if warning { EventType::Warning } else { EventType::Normal },
+            type_: if warning {
+                EventType::Warning
+            } else {
+                EventType::Normal
+            },
             reason: clip(reason, 128),
             // The API server refuses longer notes.
             note: Some(clip(note, 1024)),

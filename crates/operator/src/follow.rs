@@ -28,7 +28,10 @@ use crate::{
 
 /// Keeps the cache of tenants and wakes those whose spec, annotations or deletion changed. Our own status
 /// writes wake nobody.
-pub(crate) async fn tenants(context: Arc<Context>, writer: reflector::store::Writer<GuardedTenant>) {
+pub(crate) async fn tenants(
+    context: Arc<Context>,
+    writer: reflector::store::Writer<GuardedTenant>,
+) {
     let api: Api<GuardedTenant> = Api::all(context.client.clone());
     let gone = context.clone();
     let stream = watcher(api, watcher::Config::default())
@@ -47,13 +50,21 @@ pub(crate) async fn tenants(context: Arc<Context>, writer: reflector::store::Wri
             }
         })
         .applied_objects();
-    let changes = predicates::generation.combine(predicates::annotations).combine(predicates::finalizers);
-    let mut stream = stream.predicate_filter(changes, PredicateConfig::default()).boxed();
+    let changes = predicates::generation
+        .combine(predicates::annotations)
+        .combine(predicates::finalizers);
+    let mut stream = stream
+        .predicate_filter(changes, PredicateConfig::default())
+        .boxed();
     loop {
         match stream.try_next().await {
-            Ok(Some(tenant)) => context.wake((tenant.namespace().unwrap_or_default(), tenant.name_any())),
+            Ok(Some(tenant)) => {
+                context.wake((tenant.namespace().unwrap_or_default(), tenant.name_any()));
+            }
             Ok(None) => return,
-            Err(error) => tracing::warn!(%error, "watching TenantControlPlanes; are the CRDs installed?"),
+            Err(error) => {
+                tracing::warn!(%error, "watching TenantControlPlanes; are the CRDs installed?");
+            }
         }
     }
 }
@@ -62,7 +73,10 @@ fn last_word(tenant: &GuardedTenant) -> Option<String> {
     control_plane::word(tenant.0.as_ref().ok()?.status.as_ref()?)
 }
 
-pub(crate) async fn datastores(context: Arc<Context>, writer: reflector::store::Writer<GuardedDataStore>) {
+pub(crate) async fn datastores(
+    context: Arc<Context>,
+    writer: reflector::store::Writer<GuardedDataStore>,
+) {
     let api: Api<GuardedDataStore> = Api::all(context.client.clone());
     let gone = context.clone();
     let stream = watcher(api, watcher::Config::default())
@@ -75,8 +89,12 @@ pub(crate) async fn datastores(context: Arc<Context>, writer: reflector::store::
             }
         })
         .applied_objects();
-    let changes = predicates::generation.combine(predicates::annotations).combine(predicates::finalizers);
-    let mut stream = stream.predicate_filter(changes, PredicateConfig::default()).boxed();
+    let changes = predicates::generation
+        .combine(predicates::annotations)
+        .combine(predicates::finalizers);
+    let mut stream = stream
+        .predicate_filter(changes, PredicateConfig::default())
+        .boxed();
     loop {
         match stream.try_next().await {
             Ok(Some(store)) => context.wake_store(&store.name_any()),
@@ -144,7 +162,11 @@ async fn labelled(context: Arc<Context>, resource: ApiResource) {
     let owners = context.clone();
     let changed = move |change: Change| match change {
         Change::One(metadata) => {
-            let name = metadata.labels.as_ref().and_then(|all| all.get(labels::NAME)).cloned();
+            let name = metadata
+                .labels
+                .as_ref()
+                .and_then(|all| all.get(labels::NAME))
+                .cloned();
             if let (Some(namespace), Some(name)) = (metadata.namespace, name) {
                 owners.wake((namespace, name));
             }
@@ -152,7 +174,14 @@ async fn labelled(context: Arc<Context>, resource: ApiResource) {
         Change::Any => wake_all(&owners),
         Change::Lost => {}
     };
-    watches::changes(context.client.clone(), resource, labels::NAME.to_owned(), || {}, changed).await;
+    watches::changes(
+        context.client.clone(),
+        resource,
+        labels::NAME.to_owned(),
+        || {},
+        changed,
+    )
+    .await;
 }
 
 /// Watches what managed datastores are made of.
@@ -160,7 +189,11 @@ pub(crate) async fn members(context: Arc<Context>, kind: Kind) {
     let owners = context.clone();
     let changed = move |change: Change| match change {
         Change::One(metadata) => {
-            if let Some(name) = metadata.labels.as_ref().and_then(|all| all.get(labels::DATASTORE)) {
+            if let Some(name) = metadata
+                .labels
+                .as_ref()
+                .and_then(|all| all.get(labels::DATASTORE))
+            {
                 owners.wake_store(name);
             }
         }
@@ -168,5 +201,12 @@ pub(crate) async fn members(context: Arc<Context>, kind: Kind) {
         Change::Lost => {}
     };
     let selector = format!("{}=etcd,{}", labels::COMPONENT, labels::DATASTORE);
-    watches::changes(context.client.clone(), kind.api_resource(), selector, || {}, changed).await;
+    watches::changes(
+        context.client.clone(),
+        kind.api_resource(),
+        selector,
+        || {},
+        changed,
+    )
+    .await;
 }

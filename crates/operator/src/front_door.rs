@@ -19,14 +19,25 @@ const DNS: Duration = Duration::from_secs(2);
 ///
 /// # Errors
 /// When the Gateway can't be read.
-pub async fn addresses(client: &Client, tenant: &TenantControlPlane, live: &Live) -> Result<Vec<IpAddr>, Error> {
-    let Some(names) = tenant.public_names() else { return Ok(Vec::new()) };
+pub async fn addresses(
+    client: &Client,
+    tenant: &TenantControlPlane,
+    live: &Live,
+) -> Result<Vec<IpAddr>, Error> {
+    let Some(names) = tenant.public_names() else {
+        return Ok(Vec::new());
+    };
     let namespace = tenant.namespace().unwrap_or_default();
     if told_by_ingress(live, &namespace, &tenant.name_any()) {
         return Ok(Vec::new());
     }
     let mut found = Vec::new();
-    let parents = tenant.spec.control_plane.gateway.iter().flat_map(|gateway| &gateway.parent_refs);
+    let parents = tenant
+        .spec
+        .control_plane
+        .gateway
+        .iter()
+        .flat_map(|gateway| &gateway.parent_refs);
     for parent in parents {
         let place = parent.namespace.as_deref().unwrap_or(&namespace);
         found.extend(of_gateway(client, place, &parent.name).await?);
@@ -47,17 +58,27 @@ fn told_by_ingress(live: &Live, namespace: &str, name: &str) -> bool {
 }
 
 async fn of_gateway(client: &Client, namespace: &str, name: &str) -> Result<Vec<IpAddr>, Error> {
-    let read = |error| Error::Read { what: format!("Gateway {namespace}/{name}"), error };
-    let request = Request::new(format!("/apis/gateway.networking.k8s.io/v1/namespaces/{namespace}/gateways"))
-        .get(name, &kube::api::GetParams::default())
-        .map_err(|error| read(kube::Error::BuildRequest(error)))?;
+    let read = |error| Error::Read {
+        what: format!("Gateway {namespace}/{name}"),
+        error,
+    };
+    let request = Request::new(format!(
+        "/apis/gateway.networking.k8s.io/v1/namespaces/{namespace}/gateways"
+    ))
+    .get(name, &kube::api::GetParams::default())
+    .map_err(|error| read(kube::Error::BuildRequest(error)))?;
     let gateway: Value = match client.request(request).await {
         Ok(gateway) => gateway,
         Err(kube::Error::Api(status)) if status.code == 404 => return Ok(Vec::new()),
         Err(error) => return Err(read(error)),
     };
-    let addresses = gateway["status"]["addresses"].as_array().into_iter().flatten();
-    Ok(addresses.filter_map(|address| address["value"].as_str()?.parse().ok()).collect())
+    let addresses = gateway["status"]["addresses"]
+        .as_array()
+        .into_iter()
+        .flatten();
+    Ok(addresses
+        .filter_map(|address| address["value"].as_str()?.parse().ok())
+        .collect())
 }
 
 async fn resolve(name: &str) -> Vec<IpAddr> {

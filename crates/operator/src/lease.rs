@@ -62,8 +62,17 @@ impl Candidate {
 /// Takes part in the election until `stop`, then hands the Lease back.
 ///
 /// The receiver starts as `Standby`. After `Lost` nothing follows.
-pub async fn run(client: Client, me: Candidate, said: watch::Sender<Leadership>, stop: CancellationToken) {
-    let mut election = Election { api: Api::namespaced(client, &me.namespace), me, seen: None };
+pub async fn run(
+    client: Client,
+    me: Candidate,
+    said: watch::Sender<Leadership>,
+    stop: CancellationToken,
+) {
+    let mut election = Election {
+        api: Api::namespaced(client, &me.namespace),
+        me,
+        seen: None,
+    };
     let mut renewed: Option<Instant> = None;
     loop {
         // A renewal that hangs must not outlive the deadline.
@@ -87,7 +96,9 @@ pub async fn run(client: Client, me: Candidate, said: watch::Sender<Leadership>,
             Err(error) => tracing::warn!(error, "leader election"),
         }
         if renewed.is_some_and(|at| at.elapsed() >= election.me.deadline()) {
-            tracing::error!("could not renew the lease in time; stopping so that another replica can take over");
+            tracing::error!(
+                "could not renew the lease in time; stopping so that another replica can take over"
+            );
             announce(&said, Leadership::Lost);
             return;
         }
@@ -123,17 +134,27 @@ struct Election {
 
 impl Election {
     async fn round(&mut self) -> Result<Round, String> {
-        let lease = self.api.get_opt(&self.me.name).await.map_err(|error| format!("reading the lease: {error}"))?;
+        let lease = self
+            .api
+            .get_opt(&self.me.name)
+            .await
+            .map_err(|error| format!("reading the lease: {error}"))?;
         let view = lease.as_ref().map(View::of);
         let unchanged = self.look(view.as_ref());
         match decide(view.as_ref(), &self.me.identity, unchanged) {
             Step::Create => {
-                let created = self.api.create(&PostParams::default(), &self.record(None)).await;
+                let created = self
+                    .api
+                    .create(&PostParams::default(), &self.record(None))
+                    .await;
                 self.won(created)
             }
             Step::Take | Step::Renew => {
                 let record = self.record(lease);
-                let replaced = self.api.replace(&self.me.name, &PostParams::default(), &record).await;
+                let replaced = self
+                    .api
+                    .replace(&self.me.name, &PostParams::default(), &record)
+                    .await;
                 self.won(replaced)
             }
             Step::Wait { holder, .. } => Ok(Round::HeldByOther(holder)),
@@ -167,7 +188,10 @@ impl Election {
 
     fn record(&self, before: Option<Lease>) -> Lease {
         let now = MicroTime(Timestamp::now());
-        let old = before.as_ref().and_then(|lease| lease.spec.clone()).unwrap_or_default();
+        let old = before
+            .as_ref()
+            .and_then(|lease| lease.spec.clone())
+            .unwrap_or_default();
         let ours = old.holder_identity.as_deref() == Some(self.me.identity.as_str());
         let metadata = before.map_or_else(
             || ObjectMeta {
@@ -182,8 +206,14 @@ impl Election {
             metadata,
             spec: Some(LeaseSpec {
                 holder_identity: Some(self.me.identity.clone()),
-                lease_duration_seconds: Some(i32::try_from(self.me.duration.as_secs()).unwrap_or(15)),
-                acquire_time: if ours { old.acquire_time } else { Some(now.clone()) },
+                lease_duration_seconds: Some(
+                    i32::try_from(self.me.duration.as_secs()).unwrap_or(15),
+                ),
+                acquire_time: if ours {
+                    old.acquire_time
+                } else {
+                    Some(now.clone())
+                },
                 renew_time: Some(now),
                 lease_transitions: Some(if ours { transitions } else { transitions + 1 }),
                 ..LeaseSpec::default()
@@ -194,14 +224,21 @@ impl Election {
     /// Gives the Lease back, so that the next replica needs not wait. Best effort: it expires anyway.
     async fn release(&self) {
         let released = tokio::time::timeout(Duration::from_secs(3), async {
-            let Some(mut lease) = self.api.get_opt(&self.me.name).await? else { return Ok(()) };
-            let Some(spec) = lease.spec.as_mut() else { return Ok(()) };
+            let Some(mut lease) = self.api.get_opt(&self.me.name).await? else {
+                return Ok(());
+            };
+            let Some(spec) = lease.spec.as_mut() else {
+                return Ok(());
+            };
             if spec.holder_identity.as_deref() != Some(self.me.identity.as_str()) {
                 return Ok(());
             }
             spec.holder_identity = None;
             spec.lease_duration_seconds = Some(1);
-            self.api.replace(&self.me.name, &PostParams::default(), &lease).await.map(drop)
+            self.api
+                .replace(&self.me.name, &PostParams::default(), &lease)
+                .await
+                .map(drop)
         })
         .await;
         match released {

@@ -21,7 +21,9 @@ async fn main() -> ExitCode {
     let client = match client().await {
         Ok(client) => client,
         Err(error) => {
-            eprintln!("error: no way to the API server: {error:#}; run in a pod, or set KUBECONFIG");
+            eprintln!(
+                "error: no way to the API server: {error:#}; run in a pod, or set KUBECONFIG"
+            );
             return ExitCode::from(2);
         }
     };
@@ -45,7 +47,10 @@ async fn client() -> anyhow::Result<kube::Client> {
 }
 
 async fn stop_on_signal(stop: CancellationToken) {
-    let (Ok(mut terminate), Ok(mut interrupt)) = (signal(SignalKind::terminate()), signal(SignalKind::interrupt())) else {
+    let (Ok(mut terminate), Ok(mut interrupt)) = (
+        signal(SignalKind::terminate()),
+        signal(SignalKind::interrupt()),
+    ) else {
         return;
     };
     tokio::select! {

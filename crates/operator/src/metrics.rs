@@ -108,24 +108,54 @@ pub struct Metrics {
 impl Default for Metrics {
     fn default() -> Self {
         let mut registry = Registry::with_prefix("steward");
-        let reconcile = Family::new_with_constructor((|| Histogram::new(exponential_buckets(0.001, 2.0, 15))) as fn() -> Histogram);
+        let reconcile = Family::new_with_constructor(
+            (|| Histogram::new(exponential_buckets(0.001, 2.0, 15))) as fn() -> Histogram,
+        );
         let metrics_reconcile = reconcile.clone();
         registry.register_with_unit("reconcile", "Time of a reconcile", Unit::Seconds, reconcile);
         let errors = register(&mut registry, "reconcile_errors", "Failed reconciles");
         let writes = register(&mut registry, "writes", "Writes to API servers");
-        let skipped = register(&mut registry, "writes_skipped", "Planned objects that needed no write");
+        let skipped = register(
+            &mut registry,
+            "writes_skipped",
+            "Planned objects that needed no write",
+        );
         let leader = register(&mut registry, "leader", "1 while this replica may write");
-        let tenant_status = register(&mut registry, "tenant_control_plane_status", "1 for the current status of each tenant");
+        let tenant_status = register(
+            &mut registry,
+            "tenant_control_plane_status",
+            "1 for the current status of each tenant",
+        );
         let certificate_expiry = register(
             &mut registry,
             "tenant_control_plane_certificate_expiry_timestamp_seconds",
             "When the first certificate of a tenant expires",
         );
-        let datastore_up = register(&mut registry, "datastore_up", "1 when a datastore answers and is not full");
-        let datastore_bytes = register(&mut registry, "datastore_size_bytes", "Bytes a datastore's database uses");
-        let datastore_latency = register(&mut registry, "datastore_latency_seconds", "Time of the last health check");
-        let tenants_watched = register(&mut registry, "tenants_watched", "Tenants whose API server is being watched");
-        registry.register("build", "Version of the operator", Info::new(vec![("version", env!("CARGO_PKG_VERSION"))]));
+        let datastore_up = register(
+            &mut registry,
+            "datastore_up",
+            "1 when a datastore answers and is not full",
+        );
+        let datastore_bytes = register(
+            &mut registry,
+            "datastore_size_bytes",
+            "Bytes a datastore's database uses",
+        );
+        let datastore_latency = register(
+            &mut registry,
+            "datastore_latency_seconds",
+            "Time of the last health check",
+        );
+        let tenants_watched = register(
+            &mut registry,
+            "tenants_watched",
+            "Tenants whose API server is being watched",
+        );
+        registry.register(
+            "build",
+            "Version of the operator",
+            Info::new(vec![("version", env!("CARGO_PKG_VERSION"))]),
+        );
         Self {
             registry: Arc::new(registry),
             reconcile: metrics_reconcile,
@@ -166,15 +196,28 @@ impl Metrics {
 
     /// Notes a reconcile that ended well or not.
     pub fn reconciled(&self, controller: &'static str, took: Duration, failed: Option<Class>) {
-        self.reconcile.get_or_create(&ControllerLabels { controller }).observe(took.as_secs_f64());
+        self.reconcile
+            .get_or_create(&ControllerLabels { controller })
+            .observe(took.as_secs_f64());
         if let Some(class) = failed {
-            self.errors.get_or_create(&ErrorLabels { controller, class: class.as_str() }).inc();
+            self.errors
+                .get_or_create(&ErrorLabels {
+                    controller,
+                    class: class.as_str(),
+                })
+                .inc();
         }
     }
 
     /// Notes a write.
     pub fn wrote(&self, cluster: &'static str, kind: &str, result: &'static str) {
-        self.writes.get_or_create(&WriteLabels { cluster, kind: kind.to_owned(), result }).inc();
+        self.writes
+            .get_or_create(&WriteLabels {
+                cluster,
+                kind: kind.to_owned(),
+                result,
+            })
+            .inc();
     }
 
     /// Replaces the status of a tenant: `before` no longer holds, `now` does.
@@ -210,7 +253,10 @@ mod tests {
     #[test]
     fn a_tenant_has_one_status_and_none_when_gone() {
         let metrics = Metrics::default();
-        let tenant = TenantLabels { tcp_namespace: "a".into(), tcp_name: "t".into() };
+        let tenant = TenantLabels {
+            tcp_namespace: "a".into(),
+            tcp_name: "t".into(),
+        };
         metrics.tenant_is(&tenant, None, "Provisioning");
         metrics.tenant_is(&tenant, Some("Provisioning"), "Ready");
         let text = metrics.render();

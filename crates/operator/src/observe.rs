@@ -58,7 +58,14 @@ pub async fn observe(context: &Context, tenant: TenantControlPlane) -> Result<Ob
     let key = key_of(&tenant);
     let mut platform: Platform = context.platform.borrow().clone();
     let selector = selector(&key.1);
-    let mut live = context.engine.list(&steward_plan::managed_kinds(&platform), Some(&key.0), &selector).await?;
+    let mut live = context
+        .engine
+        .list(
+            &steward_plan::managed_kinds(&platform),
+            Some(&key.0),
+            &selector,
+        )
+        .await?;
     named_secrets(context, &tenant, &key.0, &mut live).await?;
     platform.front_door = front_door::addresses(&context.client, &tenant, &live).await?;
     let deployment = live.get(Kind::Deployment, &key.0, &key.1);
@@ -88,7 +95,12 @@ pub async fn observe(context: &Context, tenant: TenantControlPlane) -> Result<Ob
 }
 
 /// Secrets that matter although they may not carry our label: authorities that the user brought.
-async fn named_secrets(context: &Context, tenant: &TenantControlPlane, namespace: &str, live: &mut Live) -> Result<(), Error> {
+async fn named_secrets(
+    context: &Context,
+    tenant: &TenantControlPlane,
+    namespace: &str,
+    live: &mut Live,
+) -> Result<(), Error> {
     for name in steward_plan::named_secrets(tenant) {
         let key = ObjectKey::new(Kind::Secret, namespace, name);
         if !live.0.contains_key(&key)
@@ -102,13 +114,21 @@ async fn named_secrets(context: &Context, tenant: &TenantControlPlane, namespace
 
 fn datastores(context: &Context, tenant: &TenantControlPlane) -> BTreeMap<String, DatastoreSeen> {
     let names = steward_plan::datastore_names(&context.settings, tenant);
-    names.into_iter().map(|name| { let seen = datastore(context, &name); (name, seen) }).collect()
+    names
+        .into_iter()
+        .map(|name| {
+            let seen = datastore(context, &name);
+            (name, seen)
+        })
+        .collect()
 }
 
 fn datastore(context: &Context, name: &str) -> DatastoreSeen {
     match context.stores.get(name) {
         Some(entry) => entry.seen,
-        None if exists(context, name) => DatastoreSeen::NotReady { reason: format!("DataStore {name} has not been looked at yet") },
+        None if exists(context, name) => DatastoreSeen::NotReady {
+            reason: format!("DataStore {name} has not been looked at yet"),
+        },
         None => DatastoreSeen::Missing,
     }
 }
@@ -121,7 +141,9 @@ fn exists(context: &Context, name: &str) -> bool {
 /// about the tenant before that.
 pub fn too_early(context: &Context, tenant: &TenantControlPlane) -> bool {
     let names = steward_plan::datastore_names(&context.settings, tenant);
-    names.iter().any(|name| context.stores.get(name).is_none() && exists(context, name))
+    names
+        .iter()
+        .any(|name| context.stores.get(name).is_none() && exists(context, name))
 }
 
 /// What the other tenants claim.
@@ -131,69 +153,121 @@ fn claims(context: &Context, tenant: &TenantControlPlane) -> Vec<HostnameClaim> 
     }
     let own = tenant.uid();
     let others = context.tenant_cache.state();
-    let others = others.iter().filter_map(|guarded| guarded.0.as_ref().ok()).filter(|other| other.uid() != own);
+    let others = others
+        .iter()
+        .filter_map(|guarded| guarded.0.as_ref().ok())
+        .filter(|other| other.uid() != own);
     others
         .flat_map(|other| {
-            let since = other.creation_timestamp().map(|time| time.0).unwrap_or_default();
+            let since = other
+                .creation_timestamp()
+                .map(|time| time.0)
+                .unwrap_or_default();
             let (namespace, name) = key_of(other);
-            steward_plan::hostnames(other).into_iter().map(move |hostname| HostnameClaim {
-                hostname,
-                tenant: format!("{namespace}/{name}"),
-                uid: other.uid().unwrap_or_default(),
-                since,
-            })
+            steward_plan::hostnames(other)
+                .into_iter()
+                .map(move |hostname| HostnameClaim {
+                    hostname,
+                    tenant: format!("{namespace}/{name}"),
+                    uid: other.uid().unwrap_or_default(),
+                    since,
+                })
         })
         .collect()
 }
 
-async fn look_inside(context: &Context, tenant: &TenantControlPlane, key: &Key, live: &Live) -> (Inside, Option<Arc<Session>>) {
+async fn look_inside(
+    context: &Context,
+    tenant: &TenantControlPlane,
+    key: &Key,
+    live: &Live,
+) -> (Inside, Option<Arc<Session>>) {
     let up = live
         .get(Kind::Deployment, &key.0, &key.1)
         .and_then(|deployment| deployment["status"]["readyReplicas"].as_i64())
         .is_some_and(|ready| ready > 0);
-    let target = if up { target(context, tenant, key, live) } else { None };
+    let target = if up {
+        target(context, tenant, key, live)
+    } else {
+        None
+    };
     let Some(target) = target else {
         context.tenants.close(key);
         return (Inside::NotTried, None);
     };
     match context.tenants.open(key, &target).await {
         Ok(session) => {
-            let inside = session.look(&[Kind::Deployment, Kind::DaemonSet], &inside_selector()).await;
+            let inside = session
+                .look(&[Kind::Deployment, Kind::DaemonSet], &inside_selector())
+                .await;
             (inside, Some(session))
         }
-        Err(error) => (Inside::Unreachable { reason: error.to_string() }, None),
+        Err(error) => (
+            Inside::Unreachable {
+                reason: error.to_string(),
+            },
+            None,
+        ),
     }
 }
 
 /// Where the tenant's API server is dialled, as soon as that can be said.
-fn target(context: &Context, tenant: &TenantControlPlane, key: &Key, live: &Live) -> Option<Target> {
-    let names = Names { tenant: key.1.clone(), namespace: key.0.clone() };
+fn target(
+    context: &Context,
+    tenant: &TenantControlPlane,
+    key: &Key,
+    live: &Live,
+) -> Option<Target> {
+    let names = Names {
+        tenant: key.1.clone(),
+        namespace: key.0.clone(),
+    };
     let secret = live.get(Kind::Secret, &key.0, &names.admin_kubeconfig())?;
     if let Some(dial) = &context.dial {
         return dial(tenant, secret);
     }
-    let entry = tenant.annotations().get(annotations::KUBECONFIG_SECRET_KEY).map_or("super-admin.svc", String::as_str);
+    let entry = tenant
+        .annotations()
+        .get(annotations::KUBECONFIG_SECRET_KEY)
+        .map_or("super-admin.svc", String::as_str);
     let kubeconfig = secret_text(secret, entry)?;
     let service = live.get(Kind::Service, &key.0, &key.1)?;
     let port = service["spec"]["ports"][0]["port"].as_i64()?;
     let host = names.service_host();
     let (address, server_name) = match context.access {
-        TenantAccess::ClusterIp => (bracketed(service["spec"]["clusterIP"].as_str()?), Some(host)),
+        TenantAccess::ClusterIp => (
+            bracketed(service["spec"]["clusterIP"].as_str()?),
+            Some(host),
+        ),
         TenantAccess::Dns => (host, None),
         TenantAccess::Endpoint => {
             let endpoint = tenant.status.as_ref()?.control_plane_endpoint.clone()?;
-            return Some(Target { url: format!("https://{endpoint}").parse().ok()?, server_name: None, kubeconfig });
+            return Some(Target {
+                url: format!("https://{endpoint}").parse().ok()?,
+                server_name: None,
+                kubeconfig,
+            });
         }
     };
-    Some(Target { url: format!("https://{address}:{port}").parse().ok()?, server_name, kubeconfig })
+    Some(Target {
+        url: format!("https://{address}:{port}").parse().ok()?,
+        server_name,
+        kubeconfig,
+    })
 }
 
 fn bracketed(address: &str) -> String {
-    if address.contains(':') { format!("[{address}]") } else { address.to_owned() }
+    if address.contains(':') {
+        format!("[{address}]")
+    } else {
+        address.to_owned()
+    }
 }
 
 /// One entry of a Secret as text.
 pub fn secret_text(secret: &Value, entry: &str) -> Option<String> {
-    let bytes = BASE64_STANDARD.decode(secret["data"][entry].as_str()?).ok()?;
+    let bytes = BASE64_STANDARD
+        .decode(secret["data"][entry].as_str()?)
+        .ok()?;
     String::from_utf8(bytes).ok()
 }

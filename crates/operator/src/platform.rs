@@ -14,8 +14,8 @@ use kube::{
         watcher::{self, Event, watcher},
     },
 };
-use steward_plan::{Platform, TlsRouteVersion};
 use std::collections::BTreeMap;
+use steward_plan::{Platform, TlsRouteVersion};
 use tokio::sync::watch;
 
 /// CRDs come and go rarely; this long a new one may stay unnoticed.
@@ -45,7 +45,10 @@ pub async fn discover(client: &Client) -> Result<Platform, kube::Error> {
 
 async fn serves(client: &Client, group_version: &str, plural: &str) -> Result<bool, kube::Error> {
     match client.list_api_group_resources(group_version).await {
-        Ok(list) => Ok(list.resources.iter().any(|resource| resource.name == plural)),
+        Ok(list) => Ok(list
+            .resources
+            .iter()
+            .any(|resource| resource.name == plural)),
         Err(kube::Error::Api(status)) if status.code == 404 => Ok(false),
         // An aggregated API that is down answers 503; what it serves is unknown, not absent.
         Err(error) => Err(error),
@@ -54,7 +57,10 @@ async fn serves(client: &Client, group_version: &str, plural: &str) -> Result<bo
 
 /// Keeps `platform` up to date until dropped. Subscribers hear only of differences.
 pub async fn follow(client: Client, platform: watch::Sender<Platform>) {
-    futures::join!(follow_discovery(&client, &platform), follow_nodes(client.clone(), &platform));
+    futures::join!(
+        follow_discovery(&client, &platform),
+        follow_nodes(client.clone(), &platform)
+    );
 }
 
 async fn follow_discovery(client: &Client, platform: &watch::Sender<Platform>) {
@@ -75,7 +81,9 @@ async fn follow_discovery(client: &Client, platform: &watch::Sender<Platform>) {
 async fn follow_nodes(client: Client, platform: &watch::Sender<Platform>) {
     let mut nodes: BTreeMap<String, Vec<IpAddr>> = BTreeMap::new();
     let mut listed: BTreeMap<String, Vec<IpAddr>> = BTreeMap::new();
-    let mut events = watcher(Api::<Node>::all(client), watcher::Config::default()).default_backoff().boxed();
+    let mut events = watcher(Api::<Node>::all(client), watcher::Config::default())
+        .default_backoff()
+        .boxed();
     loop {
         match events.try_next().await {
             Ok(Some(Event::Init)) => listed.clear(),
@@ -90,7 +98,9 @@ async fn follow_nodes(client: Client, platform: &watch::Sender<Platform>) {
                 nodes.remove(&node.name_any());
             }
             Ok(None) => return,
-            Err(error) => tracing::debug!(%error, "watch of nodes interrupted; it goes on by itself"),
+            Err(error) => {
+                tracing::debug!(%error, "watch of nodes interrupted; it goes on by itself");
+            }
         }
         change(platform, |platform| {
             platform.nodes = nodes.len();
@@ -109,7 +119,13 @@ fn change(platform: &watch::Sender<Platform>, edit: impl FnOnce(&mut Platform)) 
 
 /// Addresses at which a ready node's ports answer, external before internal.
 fn addresses(node: &Node) -> Vec<IpAddr> {
-    let Some(status) = node.status.as_ref().filter(|status| crate::tenant::ready(status)) else { return Vec::new() };
+    let Some(status) = node
+        .status
+        .as_ref()
+        .filter(|status| crate::tenant::ready(status))
+    else {
+        return Vec::new();
+    };
     let of = |kind: &'static str| {
         status
             .addresses

@@ -39,16 +39,25 @@ struct Known {
 impl Reaches {
     /// None known yet. `wake` hears of tenants whose answer changed.
     pub fn new(wake: mpsc::UnboundedSender<Key>) -> Self {
-        Self { known: Arc::default(), wake }
+        Self {
+            known: Arc::default(),
+            wake,
+        }
     }
 
     /// The last answer, and of which host and port.
     pub fn get(&self, key: &Key) -> (Reach, Option<(String, u16)>) {
         let known = self.lock();
-        let Some(known) = known.get(key).filter(|known| known.answer != Reach::NotTried) else {
+        let Some(known) = known
+            .get(key)
+            .filter(|known| known.answer != Reach::NotTried)
+        else {
             return (Reach::NotTried, None);
         };
-        (known.answer.clone(), Some((known.knock.host.clone(), known.knock.port)))
+        (
+            known.answer.clone(),
+            Some((known.knock.host.clone(), known.knock.port)),
+        )
     }
 
     /// Forgets a tenant.
@@ -68,7 +77,11 @@ impl Reaches {
                     before.busy = true;
                 }
                 _ => {
-                    let new = Known { knock: knock.clone(), answer: Reach::NotTried, busy: true };
+                    let new = Known {
+                        knock: knock.clone(),
+                        answer: Reach::NotTried,
+                        busy: true,
+                    };
                     known.insert(key.clone(), new);
                 }
             }
@@ -86,9 +99,15 @@ impl Reaches {
             let answers = answer == Reach::Answers;
             let news = {
                 let mut known = self.lock();
-                let Some(entry) = known.get_mut(&key).filter(|entry| entry.knock == knock) else { return };
+                let Some(entry) = known.get_mut(&key).filter(|entry| entry.knock == knock) else {
+                    return;
+                };
                 let news = entry.answer != answer;
-                *entry = Known { knock: knock.clone(), answer, busy: !answers };
+                *entry = Known {
+                    knock: knock.clone(),
+                    answer,
+                    busy: !answers,
+                };
                 news
             };
             if news {
@@ -127,7 +146,11 @@ async fn dial(knock: &Knock) -> Reach {
 
 async fn addresses(knock: &Knock) -> Result<Vec<SocketAddr>, Reach> {
     if !knock.addresses.is_empty() {
-        return Ok(knock.addresses.iter().map(|address| SocketAddr::new(*address, knock.port)).collect());
+        return Ok(knock
+            .addresses
+            .iter()
+            .map(|address| SocketAddr::new(*address, knock.port))
+            .collect());
     }
     if let Ok(address) = knock.host.parse::<IpAddr>() {
         return Ok(vec![SocketAddr::new(address, knock.port)]);
@@ -135,6 +158,9 @@ async fn addresses(knock: &Knock) -> Result<Vec<SocketAddr>, Reach> {
     let found = tokio::net::lookup_host((knock.host.as_str(), knock.port)).await;
     found.map(Iterator::collect).map_err(|error| Reach::Fails {
         reason: Reason::HostnameNotResolved,
-        message: format!("{} is not in DNS: {error}; make a record that leads to the front door", knock.host),
+        message: format!(
+            "{} is not in DNS: {error}; make a record that leads to the front door",
+            knock.host
+        ),
     })
 }

@@ -51,7 +51,9 @@ pub enum Error {
     #[error("{0}")]
     Flags(String),
     /// Another replica leads now.
-    #[error("leadership was lost; another replica has taken over, or the API server was away for too long")]
+    #[error(
+        "leadership was lost; another replica has taken over, or the API server was away for too long"
+    )]
     LostLeadership,
 }
 
@@ -65,7 +67,12 @@ const DATASTORE_DEBOUNCE: Duration = Duration::from_millis(500);
 ///
 /// # Errors
 /// When an address can't be listened on, or leadership is lost.
-pub async fn run(config: Config, client: Client, extras: Extras, stop: CancellationToken) -> Result<(), Error> {
+pub async fn run(
+    config: Config,
+    client: Client,
+    extras: Extras,
+    stop: CancellationToken,
+) -> Result<(), Error> {
     let mut helpers = JoinSet::new();
     serve(&config, &extras, &mut helpers, &stop).await?;
 
@@ -75,11 +82,21 @@ pub async fn run(config: Config, client: Client, extras: Extras, stop: Cancellat
 
     let controllers_stop = stop.child_token();
     let (context, streams) = build(&config, client, &extras, leadership.clone());
-    let mut running = start(context, streams, &config, &extras, &controllers_stop, &mut helpers);
+    let mut running = start(
+        context,
+        streams,
+        &config,
+        &extras,
+        &controllers_stop,
+        &mut helpers,
+    );
 
     let lost = wait_for_end(leadership, &stop).await;
     controllers_stop.cancel();
-    let drained = tokio::time::timeout(DRAIN, async { while running.join_next().await.is_some() {} }).await;
+    let drained = tokio::time::timeout(DRAIN, async {
+        while running.join_next().await.is_some() {}
+    })
+    .await;
     if drained.is_err() {
         tracing::warn!("some reconciles did not finish in time; they are cut off");
         running.shutdown().await;
@@ -88,25 +105,49 @@ pub async fn run(config: Config, client: Client, extras: Extras, stop: Cancellat
     // The lease's own timeouts bound this.
     let _ = election.await;
     helpers.shutdown().await;
-    if lost { Err(Error::LostLeadership) } else { Ok(()) }
+    if lost {
+        Err(Error::LostLeadership)
+    } else {
+        Ok(())
+    }
 }
 
 /// True when leadership was lost, false when asked to stop.
-async fn wait_for_end(mut leadership: watch::Receiver<Leadership>, stop: &CancellationToken) -> bool {
+async fn wait_for_end(
+    mut leadership: watch::Receiver<Leadership>,
+    stop: &CancellationToken,
+) -> bool {
     tokio::select! {
         () = stop.cancelled() => false,
         lost = leadership.wait_for(|now| *now == Leadership::Lost) => lost.is_ok(),
     }
 }
 
-async fn serve(config: &Config, extras: &Extras, helpers: &mut JoinSet<()>, stop: &CancellationToken) -> Result<(), Error> {
+async fn serve(
+    config: &Config,
+    extras: &Extras,
+    helpers: &mut JoinSet<()>,
+    stop: &CancellationToken,
+) -> Result<(), Error> {
     if let Some(address) = config.health_probe_bind_address.0 {
-        let listener = admin::bind("--health-probe-bind-address", address).await.map_err(Error::Flags)?;
-        helpers.spawn(admin::serve(listener, admin::health(extras.readiness.clone()), stop.clone()));
+        let listener = admin::bind("--health-probe-bind-address", address)
+            .await
+            .map_err(Error::Flags)?;
+        helpers.spawn(admin::serve(
+            listener,
+            admin::health(extras.readiness.clone()),
+            stop.clone(),
+        ));
     }
     if let Some(address) = config.metrics_bind_address.0 {
-        let listener = admin::bind("--metrics-bind-address", address).await.map_err(Error::Flags)?;
-        helpers.spawn(admin::serve(listener, admin::metrics(extras.metrics.clone()), stop.clone()));
+        let listener = admin::bind("--metrics-bind-address", address)
+            .await
+            .map_err(Error::Flags)?;
+        helpers.spawn(admin::serve(
+            listener,
+            admin::metrics(extras.metrics.clone()),
+            stop.clone(),
+        ));
     }
     Ok(())
 }
@@ -132,7 +173,12 @@ fn elect(
         duration: config.leader_election_lease_duration,
     };
     // A lease that is renewed for an operator that is gone would keep everyone else out.
-    AbortOnDropHandle::new(tokio::spawn(lease::run(client.clone(), candidate, said, stop)))
+    AbortOnDropHandle::new(tokio::spawn(lease::run(
+        client.clone(),
+        candidate,
+        said,
+        stop,
+    )))
 }
 
 /// In a pod the process id is always the same, so that a restarted container is its own successor;
@@ -145,7 +191,8 @@ fn instance(config: &Config) -> String {
     if !config.pod_name.is_empty() {
         return config.pod_name.clone();
     }
-    std::fs::read_to_string("/etc/hostname").map_or_else(|_| "steward-operator".into(), |name| name.trim().to_owned())
+    std::fs::read_to_string("/etc/hostname")
+        .map_or_else(|_| "steward-operator".into(), |name| name.trim().to_owned())
 }
 
 /// The receiving ends that only the controllers use.
@@ -157,7 +204,12 @@ struct Streams {
     platform: watch::Sender<Platform>,
 }
 
-fn build(config: &Config, client: Client, extras: &Extras, leadership: watch::Receiver<Leadership>) -> (Arc<Context>, Streams) {
+fn build(
+    config: &Config,
+    client: Client,
+    extras: &Extras,
+    leadership: watch::Receiver<Leadership>,
+) -> (Arc<Context>, Streams) {
     let (tenant_cache, tenant_writer) = reflector::store();
     let (datastore_cache, datastore_writer) = reflector::store();
     let (wake_tenant, tenant_wakes) = mpsc::unbounded_channel();
@@ -186,7 +238,16 @@ fn build(config: &Config, client: Client, extras: &Extras, leadership: watch::Re
         datastore_backoff: crate::backoff::Backoff::default(),
         client,
     };
-    (Arc::new(context), Streams { tenant_wakes, datastore_wakes, tenant_writer, datastore_writer, platform: platform_sender })
+    (
+        Arc::new(context),
+        Streams {
+            tenant_wakes,
+            datastore_wakes,
+            tenant_writer,
+            datastore_writer,
+            platform: platform_sender,
+        },
+    )
 }
 
 fn start(
@@ -197,7 +258,13 @@ fn start(
     stop: &CancellationToken,
     helpers: &mut JoinSet<()>,
 ) -> JoinSet<()> {
-    let Streams { tenant_wakes, datastore_wakes, tenant_writer, datastore_writer, platform } = streams;
+    let Streams {
+        tenant_wakes,
+        datastore_wakes,
+        tenant_writer,
+        datastore_writer,
+        platform,
+    } = streams;
     helpers.spawn(follow::tenants(context.clone(), tenant_writer));
     helpers.spawn(follow::datastores(context.clone(), datastore_writer));
     helpers.spawn(follow::leadership(context.clone()));
@@ -262,7 +329,10 @@ fn received<T>(mut receiver: mpsc::UnboundedReceiver<T>) -> impl Stream<Item = T
     stream::poll_fn(move |context| receiver.poll_recv(context))
 }
 
-async fn first_look(client: &Client, platform: &watch::Sender<Platform>) -> Result<(), kube::Error> {
+async fn first_look(
+    client: &Client,
+    platform: &watch::Sender<Platform>,
+) -> Result<(), kube::Error> {
     let found = platform::discover(client).await?;
     platform.send_replace(found);
     Ok(())

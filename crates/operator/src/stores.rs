@@ -36,7 +36,9 @@ impl Stores {
     /// Replaces the finding. Says whether tenants should hear of it.
     pub fn set(&self, name: &str, entry: Entry) -> bool {
         let mut stores = self.lock();
-        let news = stores.get(name).is_none_or(|before| differs(&before.seen, &entry.seen));
+        let news = stores
+            .get(name)
+            .is_none_or(|before| differs(&before.seen, &entry.seen));
         stores.insert(name.to_owned(), entry);
         news
     }
@@ -54,7 +56,9 @@ impl Stores {
 fn differs(before: &DatastoreSeen, now: &DatastoreSeen) -> bool {
     match (before, now) {
         (DatastoreSeen::Missing, DatastoreSeen::Missing) => false,
-        (DatastoreSeen::NotReady { reason: before }, DatastoreSeen::NotReady { reason: now }) => before != now,
+        (DatastoreSeen::NotReady { reason: before }, DatastoreSeen::NotReady { reason: now }) => {
+            before != now
+        }
         (DatastoreSeen::Ready(before), DatastoreSeen::Ready(now)) => {
             before.driver != now.driver
                 || before.endpoints != now.endpoints

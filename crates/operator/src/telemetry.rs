@@ -13,9 +13,15 @@ use crate::config::{Config, LogFormat};
 /// # Errors
 /// A sentence about `--log` when the filter can't be read.
 pub fn init(config: &Config) -> Result<(), String> {
-    let filter = EnvFilter::try_new(&config.log)
-        .map_err(|error| format!("--log: {error}; write a level such as `info` or a filter such as `info,kube=debug`"))?;
-    let builder = fmt().with_env_filter(filter).with_ansi(std::io::stderr().is_terminal()).with_writer(std::io::stderr);
+    let filter = EnvFilter::try_new(&config.log).map_err(|error| {
+        format!(
+            "--log: {error}; write a level such as `info` or a filter such as `info,kube=debug`"
+        )
+    })?;
+    let builder = fmt()
+        .with_env_filter(filter)
+        .with_ansi(std::io::stderr().is_terminal())
+        .with_writer(std::io::stderr);
     let installed = match config.log_format {
         LogFormat::Text => builder.try_init(),
         LogFormat::Json => builder.json().flatten_event(true).try_init(),

@@ -89,7 +89,11 @@ impl State {
 impl Tenants {
     /// No sessions yet. `wake` hears of tenants in which something of ours changed.
     pub fn new(wake: mpsc::UnboundedSender<Key>, metrics: Metrics) -> Self {
-        Self { sessions: Mutex::default(), wake, metrics }
+        Self {
+            sessions: Mutex::default(),
+            wake,
+            metrics,
+        }
     }
 
     /// The session of a tenant, made anew when address or credentials changed.
@@ -108,7 +112,11 @@ impl Tenants {
             endpoint: target.url.to_string(),
             client,
             fingerprint,
-            state: Arc::new(State { dirty: AtomicBool::new(true), key: key.clone(), wake: self.wake.clone() }),
+            state: Arc::new(State {
+                dirty: AtomicBool::new(true),
+                key: key.clone(),
+                wake: self.wake.clone(),
+            }),
             memory: Mutex::default(),
             watches: Mutex::default(),
         });
@@ -116,7 +124,12 @@ impl Tenants {
         sessions.insert(key.clone(), session.clone());
         self.count(&sessions);
         drop(sessions);
-        tracing::info!(namespace = key.0, name = key.1, endpoint = session.endpoint, "session with tenant opened");
+        tracing::info!(
+            namespace = key.0,
+            name = key.1,
+            endpoint = session.endpoint,
+            "session with tenant opened"
+        );
         Ok(session)
     }
 
@@ -125,12 +138,18 @@ impl Tenants {
         let mut sessions = self.lock();
         if sessions.remove(key).is_some() {
             self.count(&sessions);
-            tracing::info!(namespace = key.0, name = key.1, "session with tenant closed");
+            tracing::info!(
+                namespace = key.0,
+                name = key.1,
+                "session with tenant closed"
+            );
         }
     }
 
     fn count(&self, sessions: &HashMap<Key, Arc<Session>>) {
-        self.metrics.tenants_watched.set(i64::try_from(sessions.len()).unwrap_or(i64::MAX));
+        self.metrics
+            .tenants_watched
+            .set(i64::try_from(sessions.len()).unwrap_or(i64::MAX));
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<Key, Arc<Session>>> {
@@ -148,11 +167,18 @@ impl Session {
         {
             return inside.clone();
         }
-        let looked = tokio::time::timeout(PATIENCE, look::inside(&self.client, &self.engine, workloads, labels));
+        let looked = tokio::time::timeout(
+            PATIENCE,
+            look::inside(&self.client, &self.engine, workloads, labels),
+        );
         let inside = match looked.await {
             Ok(Ok(inside)) => inside,
-            Ok(Err(error)) => Inside::Unreachable { reason: format!("{}: {error}", self.endpoint) },
-            Err(_) => Inside::Unreachable { reason: format!("{} did not answer within {PATIENCE:?}", self.endpoint) },
+            Ok(Err(error)) => Inside::Unreachable {
+                reason: format!("{}: {error}", self.endpoint),
+            },
+            Err(_) => Inside::Unreachable {
+                reason: format!("{} did not answer within {PATIENCE:?}", self.endpoint),
+            },
         };
         self.memory().seen = Some((Instant::now(), inside.clone()));
         inside
@@ -160,7 +186,8 @@ impl Session {
 
     /// Whether exactly these objects were in order and nothing of ours changed since.
     pub fn settled(&self, objects: &[Object]) -> bool {
-        !self.state.dirty.load(Ordering::Acquire) && self.memory().settled.as_deref() == Some(&digest(objects))
+        !self.state.dirty.load(Ordering::Acquire)
+            && self.memory().settled.as_deref() == Some(&digest(objects))
     }
 
     /// Forgets what changed before now: whoever calls this looks at everything next.
@@ -194,7 +221,13 @@ impl Session {
             let started = self.state.clone();
             let changed = move |_: Change| state.touch();
             let client = self.client.clone();
-            tasks.spawn(watches::changes(client, kind.api_resource(), labels.clone(), move || started.touch(), changed));
+            tasks.spawn(watches::changes(
+                client,
+                kind.api_resource(),
+                labels.clone(),
+                move || started.touch(),
+                changed,
+            ));
         }
         *watches = Some(tasks);
     }
@@ -205,5 +238,7 @@ impl Session {
 }
 
 fn digest(objects: &[Object]) -> String {
-    owned::digest(&Value::Array(objects.iter().map(|object| object.body.clone()).collect()))
+    owned::digest(&Value::Array(
+        objects.iter().map(|object| object.body.clone()).collect(),
+    ))
 }

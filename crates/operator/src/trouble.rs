@@ -11,11 +11,16 @@ use steward_plan::PodTrouble;
 
 use crate::error::Error;
 
-/// Looks for what stops the pods with these labels. `workload` is their Deployment or StatefulSet.
+/// Looks for what stops the pods with these labels. `workload` is their `Deployment` or `StatefulSet`.
 ///
 /// # Errors
 /// The client's.
-pub async fn find(client: &Client, namespace: &str, labels: &str, workload: &Value) -> Result<Option<PodTrouble>, Error> {
+pub async fn find(
+    client: &Client,
+    namespace: &str,
+    labels: &str,
+    workload: &Value,
+) -> Result<Option<PodTrouble>, Error> {
     if crate::tenant::rollout(workload).done() {
         return Ok(None);
     }
@@ -26,17 +31,29 @@ pub async fn find(client: &Client, namespace: &str, labels: &str, workload: &Val
     let pods = api
         .list(&ListParams::default().labels(labels))
         .await
-        .map_err(|error| Error::Read { what: format!("pods with labels {labels}"), error })?;
-    Ok(pods.items.iter().filter(|pod| pod.metadata.deletion_timestamp.is_none()).find_map(in_pod))
+        .map_err(|error| Error::Read {
+            what: format!("pods with labels {labels}"),
+            error,
+        })?;
+    Ok(pods
+        .items
+        .iter()
+        .filter(|pod| pod.metadata.deletion_timestamp.is_none())
+        .find_map(in_pod))
 }
 
 /// Pods that were never made: quota, admission policy.
 fn refused(workload: &Value) -> Option<PodTrouble> {
     let conditions = workload["status"]["conditions"].as_array()?;
-    let failure = conditions.iter().find(|c| c["type"] == "ReplicaFailure" && c["status"] == "True")?;
+    let failure = conditions
+        .iter()
+        .find(|c| c["type"] == "ReplicaFailure" && c["status"] == "True")?;
     Some(PodTrouble {
         reason: Reason::QuotaExceeded,
-        message: failure["message"].as_str().unwrap_or("pods can't be made").to_owned(),
+        message: failure["message"]
+            .as_str()
+            .unwrap_or("pods can't be made")
+            .to_owned(),
     })
 }
 
@@ -49,21 +66,45 @@ fn in_pod(pod: &Pod) -> Option<PodTrouble> {
         .find(|c| c.type_ == "PodScheduled" && c.status == "False")
         .map(|c| PodTrouble {
             reason: Reason::Unschedulable,
-            message: format!("pod {}: {}", pod.name_any(), c.message.as_deref().unwrap_or("no node takes it")),
+            message: format!(
+                "pod {}: {}",
+                pod.name_any(),
+                c.message.as_deref().unwrap_or("no node takes it")
+            ),
         });
-    let containers = status.init_container_statuses.iter().flatten().chain(status.container_statuses.iter().flatten());
-    unscheduled.or_else(|| containers.filter_map(|container| in_container(pod, container)).next())
+    let mut containers = status
+        .init_container_statuses
+        .iter()
+        .flatten()
+        .chain(status.container_statuses.iter().flatten());
+    unscheduled.or_else(|| containers.find_map(|container| in_container(pod, container)))
 }
 
 fn in_container(pod: &Pod, container: &ContainerStatus) -> Option<PodTrouble> {
     let waiting = container.state.as_ref()?.waiting.as_ref()?;
     let reason = match waiting.reason.as_deref()? {
-        "ErrImagePull" | "ImagePullBackOff" | "InvalidImageName" | "ErrImageNeverPull" => Reason::ImageUnavailable,
-        "CrashLoopBackOff" | "CreateContainerError" | "CreateContainerConfigError" | "RunContainerError" => Reason::ContainerCrashing,
+        "ErrImagePull" | "ImagePullBackOff" | "InvalidImageName" | "ErrImageNeverPull" => {
+            Reason::ImageUnavailable
+        }
+        "CrashLoopBackOff"
+        | "CreateContainerError"
+        | "CreateContainerConfigError"
+        | "RunContainerError" => Reason::ContainerCrashing,
         _ => return None,
     };
-    let said = waiting.message.as_deref().or(waiting.reason.as_deref()).unwrap_or_default();
-    Some(PodTrouble { reason, message: format!("pod {}, container {}: {said}", pod.name_any(), container.name) })
+    let said = waiting
+        .message
+        .as_deref()
+        .or(waiting.reason.as_deref())
+        .unwrap_or_default();
+    Some(PodTrouble {
+        reason,
+        message: format!(
+            "pod {}, container {}: {said}",
+            pod.name_any(),
+            container.name
+        ),
+    })
 }
 
 #[cfg(test)]
@@ -78,23 +119,33 @@ mod tests {
 
     #[test]
     fn a_missing_image_is_named_with_its_container() {
-        let pod = pod(&json!({"containerStatuses": [{"name": "kube-apiserver", "image": "", "imageID": "", "ready": false, "restartCount": 0,
-            "state": {"waiting": {"reason": "ImagePullBackOff", "message": "v9.9.9: not found"}}}]}));
+        let pod = pod(
+            &json!({"containerStatuses": [{"name": "kube-apiserver", "image": "", "imageID": "", "ready": false, "restartCount": 0,
+            "state": {"waiting": {"reason": "ImagePullBackOff", "message": "v9.9.9: not found"}}}]}),
+        );
         let trouble = in_pod(&pod).unwrap();
         assert_eq!(trouble.reason, Reason::ImageUnavailable);
-        assert_eq!(trouble.message, "pod t-1, container kube-apiserver: v9.9.9: not found");
+        assert_eq!(
+            trouble.message,
+            "pod t-1, container kube-apiserver: v9.9.9: not found"
+        );
     }
 
     #[test]
     fn a_pod_that_is_just_starting_is_no_trouble() {
-        let pod = pod(&json!({"containerStatuses": [{"name": "a", "image": "", "imageID": "", "ready": false, "restartCount": 0,
-            "state": {"waiting": {"reason": "ContainerCreating"}}}]}));
+        let pod = pod(
+            &json!({"containerStatuses": [{"name": "a", "image": "", "imageID": "", "ready": false, "restartCount": 0,
+            "state": {"waiting": {"reason": "ContainerCreating"}}}]}),
+        );
         assert_eq!(in_pod(&pod), None);
     }
 
     #[test]
     fn a_quota_is_told_in_the_cluster_s_own_words() {
         let deployment = json!({"status": {"conditions": [{"type": "ReplicaFailure", "status": "True", "message": "exceeded quota: small"}]}});
-        assert_eq!(refused(&deployment).unwrap().message, "exceeded quota: small");
+        assert_eq!(
+            refused(&deployment).unwrap().message,
+            "exceeded quota: small"
+        );
     }
 }

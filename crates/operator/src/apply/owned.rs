@@ -18,12 +18,14 @@ pub const DIGEST: &str = steward_api::metadata::annotations::CHECKSUM;
 pub fn digest(body: &Value) -> String {
     // Builders are deterministic, so equal plans have equal text.
     let hash = Sha256::digest(body.to_string().as_bytes());
-    hash[..12].iter().fold(String::with_capacity(24), |mut text, byte| {
-        use std::fmt::Write as _;
-        // Writing to a String can't fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
+    hash[..12]
+        .iter()
+        .fold(String::with_capacity(24), |mut text, byte| {
+            use std::fmt::Write as _;
+            // Writing to a String can't fail.
+            let _ = write!(text, "{byte:02x}");
+            text
+        })
 }
 
 /// Makes sure a digest is on the body and drops what server-side apply can't own.
@@ -66,11 +68,17 @@ fn drop_nulls(value: &mut Value) {
 
 /// Whether `live` (at least its metadata) shows that applying the sealed `desired` would change nothing.
 pub fn settled(desired: &Value, live: &Value) -> bool {
-    let ours = |object: &Value| object["metadata"]["annotations"][DIGEST].as_str().map(str::to_owned);
+    let ours = |object: &Value| {
+        object["metadata"]["annotations"][DIGEST]
+            .as_str()
+            .map(str::to_owned)
+    };
     if ours(desired).is_none() || ours(desired) != ours(live) {
         return false;
     }
-    let Some(fields) = our_fields(live) else { return false };
+    let Some(fields) = our_fields(live) else {
+        return false;
+    };
     covers(desired, fields, 0)
 }
 
@@ -80,7 +88,9 @@ pub fn our_fields(live: &Value) -> Option<&Value> {
         .as_array()?
         .iter()
         .find(|entry| {
-            entry["manager"] == MANAGER && entry["operation"] == "Apply" && entry.get("subresource").is_none()
+            entry["manager"] == MANAGER
+                && entry["operation"] == "Apply"
+                && entry.get("subresource").is_none()
         })
         .map(|entry| &entry["fieldsV1"])
 }
@@ -90,7 +100,9 @@ const IDENTITY: [&str; 2] = ["apiVersion", "kind"];
 const META_IDENTITY: [&str; 5] = ["name", "namespace", "uid", "resourceVersion", "generation"];
 
 fn covers(desired: &Value, fields: &Value, depth: usize) -> bool {
-    let Value::Object(owned) = fields else { return false };
+    let Value::Object(owned) = fields else {
+        return false;
+    };
     // An empty set marks a leaf: the whole value, whatever it is made of, is ours.
     let inner = owned.keys().any(|key| key != ".");
     if !inner {
@@ -104,7 +116,9 @@ fn covers(desired: &Value, fields: &Value, depth: usize) -> bool {
             if depth == 0 && key == "metadata" {
                 return metadata_covered(value, owned);
             }
-            owned.get(&format!("f:{key}")).is_some_and(|fields| covers(value, fields, depth + 1))
+            owned
+                .get(&format!("f:{key}"))
+                .is_some_and(|fields| covers(value, fields, depth + 1))
         }),
         Value::Array(items) => items.iter().all(|item| item_covered(item, owned, depth)),
         _ => false,
@@ -112,12 +126,18 @@ fn covers(desired: &Value, fields: &Value, depth: usize) -> bool {
 }
 
 fn metadata_covered(metadata: &Value, owned: &Map<String, Value>) -> bool {
-    let Value::Object(map) = metadata else { return false };
+    let Value::Object(map) = metadata else {
+        return false;
+    };
     let nothing = Value::Object(Map::new());
     let fields = owned.get("f:metadata").unwrap_or(&nothing);
-    map.iter().filter(|(key, _)| !META_IDENTITY.contains(&key.as_str())).all(|(key, value)| {
-        fields.get(format!("f:{key}")).is_some_and(|fields| covers(value, fields, 2))
-    })
+    map.iter()
+        .filter(|(key, _)| !META_IDENTITY.contains(&key.as_str()))
+        .all(|(key, value)| {
+            fields
+                .get(format!("f:{key}"))
+                .is_some_and(|fields| covers(value, fields, 2))
+        })
 }
 
 /// Items of associative lists are named by their keys (`k:{…}`), those of sets by value (`v:…`).
@@ -126,10 +146,16 @@ fn item_covered(item: &Value, owned: &Map<String, Value>, depth: usize) -> bool 
         if let Some(value) = name.strip_prefix("v:") {
             return serde_json::from_str::<Value>(value).is_ok_and(|value| value == *item);
         }
-        let Some(keys) = name.strip_prefix("k:") else { return false };
-        let Ok(Value::Object(keys)) = serde_json::from_str::<Value>(keys) else { return false };
+        let Some(keys) = name.strip_prefix("k:") else {
+            return false;
+        };
+        let Ok(Value::Object(keys)) = serde_json::from_str::<Value>(keys) else {
+            return false;
+        };
         // A key we left out has its default (`protocol: TCP`).
-        let same = keys.iter().all(|(key, value)| item.get(key).is_none_or(|ours| ours == value));
+        let same = keys
+            .iter()
+            .all(|(key, value)| item.get(key).is_none_or(|ours| ours == value));
         same && covers(item, fields, depth + 1)
     })
 }
@@ -188,9 +214,18 @@ mod tests {
         ] {
             let mut live = live();
             let (parent, key) = pointer.rsplit_once('/').unwrap();
-            live.pointer_mut(parent).unwrap().as_object_mut().unwrap().remove(key).unwrap();
+            live.pointer_mut(parent)
+                .unwrap()
+                .as_object_mut()
+                .unwrap()
+                .remove(key)
+                .unwrap();
             // What remains must still hold something, or it would read as a leaf.
-            live.pointer_mut(parent).unwrap().as_object_mut().unwrap().insert("f:other".into(), json!({}));
+            live.pointer_mut(parent)
+                .unwrap()
+                .as_object_mut()
+                .unwrap()
+                .insert("f:other".into(), json!({}));
             assert!(!settled(&deployment(), &live), "{pointer}");
         }
     }
@@ -219,7 +254,11 @@ mod tests {
     #[test]
     fn a_label_lost_with_its_whole_map_is_noticed() {
         let mut live = live();
-        live.pointer_mut("/metadata/managedFields/1/fieldsV1/f:metadata").unwrap().as_object_mut().unwrap().remove("f:labels");
+        live.pointer_mut("/metadata/managedFields/1/fieldsV1/f:metadata")
+            .unwrap()
+            .as_object_mut()
+            .unwrap()
+            .remove("f:labels");
         assert!(!settled(&deployment(), &live));
     }
 }

@@ -19,7 +19,9 @@ use steward_api::{
     metadata::{annotations, finalizers},
 };
 use steward_pki::SystemKeys;
-use steward_plan::{EventKind, Inside, Kind, ObjectKey, Plan, Report};
+use steward_plan::{EventKind, Inside, Plan, Report};
+
+mod remove;
 
 use super::{requeue, status};
 use crate::{
@@ -33,7 +35,7 @@ use crate::{
 
 const NAME: &str = "tenantcontrolplane";
 
-/// Plans made in one reconcile: an address that the API server gives at once, such as a ClusterIP, goes
+/// Plans made in one reconcile: an address that the API server gives at once, such as a `ClusterIP`, goes
 /// into certificates without waiting for the next event.
 const PASSES: usize = 4;
 
@@ -43,19 +45,25 @@ const CONFLICT: Duration = Duration::from_millis(500);
 /// The datastore's first finding wakes its tenants; this is for the case that it never comes.
 const TOO_EARLY: Duration = Duration::from_secs(5);
 
-/// A deletion that can't go on is looked at this often; a datastore that comes back says so at once.
-const BLOCKED: Duration = Duration::from_secs(30);
-
 /// One reconcile, with its time limit and its metrics.
-pub fn reconcile(guarded: Arc<GuardedTenant>, context: Arc<Context>) -> BoxFuture<'static, Result<Action, Error>> {
+pub fn reconcile(
+    guarded: Arc<GuardedTenant>,
+    context: Arc<Context>,
+) -> BoxFuture<'static, Result<Action, Error>> {
     async move {
         if !context.leads() {
             return Ok(Action::await_change());
         }
         let started = Instant::now();
         let limit = context.timeout;
-        let result = tokio::time::timeout(limit, guard(&guarded, &context)).await.unwrap_or(Err(Error::Timeout { after: limit }));
-        context.metrics.reconciled(NAME, started.elapsed(), result.as_ref().err().map(Error::class));
+        let result = tokio::time::timeout(limit, Box::pin(guard(&guarded, &context)))
+            .await
+            .unwrap_or(Err(Error::Timeout { after: limit }));
+        context.metrics.reconciled(
+            NAME,
+            started.elapsed(),
+            result.as_ref().err().map(Error::class),
+        );
         if result.is_ok() {
             context.tenant_backoff.succeeded(&guarded_key(&guarded));
         }
@@ -65,14 +73,24 @@ pub fn reconcile(guarded: Arc<GuardedTenant>, context: Arc<Context>) -> BoxFutur
 }
 
 /// When to try again after a failure.
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "the signature is that of kube's error policy"
+)]
 pub fn retry(guarded: Arc<GuardedTenant>, error: &Error, context: Arc<Context>) -> Action {
     let key = guarded_key(&guarded);
     // What changed under us is read anew at once; it is no sign of trouble.
-    let delay = if error.is_conflict() { CONFLICT } else { context.tenant_backoff.failed(&key) };
+    let delay = if error.is_conflict() {
+        CONFLICT
+    } else {
+        context.tenant_backoff.failed(&key)
+    };
     let (namespace, name) = key;
     match error.class() {
         Class::Bug => tracing::error!(%error, namespace, name, ?delay, "reconcile failed"),
-        Class::Transient | Class::Waiting | Class::Invalid => tracing::warn!(%error, namespace, name, ?delay, "reconcile failed"),
+        Class::Transient | Class::Waiting | Class::Invalid => {
+            tracing::warn!(%error, namespace, name, ?delay, "reconcile failed");
+        }
     }
     Action::requeue(delay)
 }
@@ -88,14 +106,23 @@ async fn guard(guarded: &GuardedTenant, context: &Context) -> Result<Action, Err
             kind: Some(TenantControlPlane::kind(&()).into()),
             ..guarded.object_ref(&())
         };
-        let note = format!("this object can't be read: {}; correct it with kubectl edit, or recreate it", invalid.error);
-        context.events.publish(&reference, true, "Unreadable", "Reconcile", &note).await;
+        let note = format!(
+            "this object can't be read: {}; correct it with kubectl edit, or recreate it",
+            invalid.error
+        );
+        context
+            .events
+            .publish(&reference, true, "Unreadable", "Reconcile", &note)
+            .await;
         return Ok(Action::await_change());
     }
     let (namespace, name) = guarded_key(guarded);
     let api: Api<TenantControlPlane> = Api::namespaced(context.client.clone(), &namespace);
     // The cache may not have our own last write yet; a decision on old data could undo it.
-    let tenant = api.get_opt(&name).await.map_err(|error| Error::Read { what: format!("TenantControlPlane {namespace}/{name}"), error })?;
+    let tenant = api.get_opt(&name).await.map_err(|error| Error::Read {
+        what: format!("TenantControlPlane {namespace}/{name}"),
+        error,
+    })?;
     let Some(tenant) = tenant else {
         forget(context, &(namespace, name), None);
         return Ok(Action::await_change());
@@ -107,26 +134,38 @@ async fn guard(guarded: &GuardedTenant, context: &Context) -> Result<Action, Err
         return Ok(Action::requeue(TOO_EARLY));
     }
     if tenant.metadata.deletion_timestamp.is_some() {
-        remove(context, &api, tenant).await
+        Box::pin(remove::remove(context, &api, tenant)).await
     } else {
-        follow(context, &api, tenant).await
+        Box::pin(follow(context, &api, tenant)).await
     }
 }
 
 /// Makes the tenant what its spec says.
-async fn follow(context: &Context, api: &Api<TenantControlPlane>, tenant: TenantControlPlane) -> Result<Action, Error> {
+async fn follow(
+    context: &Context,
+    api: &Api<TenantControlPlane>,
+    tenant: TenantControlPlane,
+) -> Result<Action, Error> {
     if status::finalizer(api, &tenant, finalizers::DATASTORE, true).await? {
         context.metrics.wrote("management", NAME, "updated");
     }
     let key = key_of(&tenant);
-    let Observation { mut observed, session } = observe::observe(context, tenant).await?;
+    let Observation {
+        mut observed,
+        session,
+    } = Box::pin(observe::observe(context, tenant)).await?;
     let mut pass = 0;
     let mut changes = Vec::new();
     let (report, error) = loop {
         pass += 1;
         let validated = match steward_plan::validate(&context.settings, &observed) {
             Ok(validated) => validated,
-            Err(problems) => break (steward_plan::report_problems(&context.settings, &observed, &problems), None),
+            Err(problems) => {
+                break (
+                    steward_plan::report_problems(&context.settings, &observed, &problems),
+                    None,
+                );
+            }
         };
         let plan = steward_plan::plan(&context.settings, &validated, &observed, &SystemKeys)?;
         let mut done = carry_out::outside(context, &plan, observed.live.clone()).await;
@@ -140,20 +179,30 @@ async fn follow(context: &Context, api: &Api<TenantControlPlane>, tenant: Tenant
         done.applied.changes = std::mem::take(&mut changes);
         knock(context, &key, &plan);
         let Done { applied, error } = done;
-        break (steward_plan::report(&context.settings, &validated, &observed, &plan, &applied), error);
+        break (
+            steward_plan::report(&context.settings, &validated, &observed, &plan, &applied),
+            error,
+        );
     };
     tell(context, api, &observed.tenant, &report).await?;
     claim_datastores(context, &observed.tenant);
     match error.or_else(|| unreached(&observed.inside)) {
         Some(error) => Err(error),
-        None => Ok(requeue(&key, context.resync, report.next_check, observed.now)),
+        None => Ok(requeue(
+            &key,
+            context.resync,
+            report.next_check,
+            observed.now,
+        )),
     }
 }
 
 /// A tenant that should answer and does not is tried again, however little there is to do inside.
 fn unreached(inside: &Inside) -> Option<Error> {
     match inside {
-        Inside::Unreachable { reason } => Some(Error::TenantAccess { reason: reason.clone() }),
+        Inside::Unreachable { reason } => Some(Error::TenantAccess {
+            reason: reason.clone(),
+        }),
         Inside::NotTried | Inside::Reachable { .. } => None,
     }
 }
@@ -166,15 +215,35 @@ fn knock(context: &Context, key: &Key, plan: &Plan) {
 }
 
 /// Writes status and events.
-async fn tell(context: &Context, api: &Api<TenantControlPlane>, tenant: &TenantControlPlane, report: &Report) -> Result<(), Error> {
+async fn tell(
+    context: &Context,
+    api: &Api<TenantControlPlane>,
+    tenant: &TenantControlPlane,
+    report: &Report,
+) -> Result<(), Error> {
     if status::write(api, tenant, tenant.status.as_ref(), &report.status).await? {
         context.metrics.wrote("management", NAME, "status");
     }
     let reference = tenant.object_ref(&());
     for event in &report.events {
         let warning = event.kind == EventKind::Warning;
-        context.events.publish(&reference, warning, &event.reason, event.action, &event.note).await;
-        tracing::info!(namespace = reference.namespace, name = reference.name, reason = event.reason, note = event.note, "state changed");
+        context
+            .events
+            .publish(
+                &reference,
+                warning,
+                &event.reason,
+                event.action,
+                &event.note,
+            )
+            .await;
+        tracing::info!(
+            namespace = reference.namespace,
+            name = reference.name,
+            reason = event.reason,
+            note = event.note,
+            "state changed"
+        );
     }
     count(context, tenant, &report.status);
     Ok(())
@@ -187,34 +256,51 @@ fn count(context: &Context, tenant: &TenantControlPlane, status: &TenantControlP
         context.metrics.tenant_is(&labels, before.as_deref(), &now);
     }
     if let Some(expiry) = first_expiry(status) {
-        context.metrics.certificate_expiry.get_or_create(&labels).set(expiry);
+        context
+            .metrics
+            .certificate_expiry
+            .get_or_create(&labels)
+            .set(expiry);
     }
 }
 
 /// The tenant's state in one word, as the original shows it.
 pub fn word(status: &TenantControlPlaneStatus) -> Option<String> {
     let status = serde_json::to_value(status).ok()?;
-    status.pointer("/kubernetesResources/version/status")?.as_str().map(str::to_owned)
+    status
+        .pointer("/kubernetesResources/version/status")?
+        .as_str()
+        .map(str::to_owned)
 }
 
 fn first_expiry(status: &TenantControlPlaneStatus) -> Option<i64> {
     fn walk(value: &serde_json::Value, first: &mut Option<jiff::Timestamp>) {
         let Some(map) = value.as_object() else { return };
         for (key, value) in map {
-            match value.as_str().filter(|_| key == "expires").and_then(|text| text.parse().ok()) {
+            match value
+                .as_str()
+                .filter(|_| key == "expires")
+                .and_then(|text| text.parse().ok())
+            {
                 Some(found) => *first = Some(first.map_or(found, |first| first.min(found))),
                 None => walk(value, first),
             }
         }
     }
     let mut first = None;
-    walk(&serde_json::to_value(&status.certificates).ok()?, &mut first);
+    walk(
+        &serde_json::to_value(&status.certificates).ok()?,
+        &mut first,
+    );
     walk(&serde_json::to_value(&status.kubeconfig).ok()?, &mut first);
     first.map(jiff::Timestamp::as_second)
 }
 
 fn labels(key: &Key) -> TenantLabels {
-    TenantLabels { tcp_namespace: key.0.clone(), tcp_name: key.1.clone() }
+    TenantLabels {
+        tcp_namespace: key.0.clone(),
+        tcp_name: key.1.clone(),
+    }
 }
 
 /// Lets datastores know of a user they do not list yet.
@@ -223,50 +309,14 @@ fn claim_datastores(context: &Context, tenant: &TenantControlPlane) {
     let user = format!("{namespace}/{name}");
     for store in steward_plan::datastore_names(&context.settings, tenant) {
         let known = context.datastore_cache.get(&ObjectRef::new(&store));
-        let status = known.as_ref().and_then(|guarded| guarded.0.as_ref().ok()?.status.as_ref());
+        let status = known
+            .as_ref()
+            .and_then(|guarded| guarded.0.as_ref().ok()?.status.as_ref());
         let listed = status.is_some_and(|status| status.used_by.contains(&user));
         if !listed {
             context.wake_store(&store);
         }
     }
-}
-
-/// Cleans up behind a tenant that is being deleted.
-async fn remove(context: &Context, api: &Api<TenantControlPlane>, tenant: TenantControlPlane) -> Result<Action, Error> {
-    let key = key_of(&tenant);
-    let last = tenant.status.as_ref().and_then(word);
-    if !tenant.finalizers().iter().any(|name| name == finalizers::DATASTORE) {
-        forget(context, &key, last.as_deref());
-        return Ok(Action::await_change());
-    }
-    context.tenants.close(&key);
-    let Observation { observed, .. } = observe::observe(context, tenant).await?;
-    let teardown = steward_plan::teardown(&context.settings, &observed);
-    let news = status::write(api, &observed.tenant, observed.tenant.status.as_ref(), &teardown.status(&observed)).await?;
-    if let Some(event) = teardown.event.as_ref().filter(|_| news) {
-        let warning = event.kind == EventKind::Warning;
-        context.events.publish(&observed.tenant.object_ref(&()), warning, &event.reason, event.action, &event.note).await;
-    }
-    if let Some(reason) = &teardown.blocked {
-        tracing::warn!(namespace = key.0, name = key.1, reason, "deletion is blocked");
-        return Ok(Action::requeue(crate::backoff::spread(&key, BLOCKED)));
-    }
-    // Pods that still run must find nothing to write to; the driver removes their user before their data.
-    context.engine.delete(&ObjectKey::new(Kind::Deployment, &key.0, &key.1), None).await?;
-    for wish in &teardown.datastore {
-        carry_out::fulfil(context, wish).await?;
-    }
-    // The status write has moved the object on.
-    let fresh = api.get_opt(&key.1).await.map_err(|error| Error::Read { what: format!("TenantControlPlane {}/{}", key.0, key.1), error })?;
-    if let Some(fresh) = fresh {
-        status::finalizer(api, &fresh, finalizers::DATASTORE, false).await?;
-    }
-    tracing::info!(namespace = key.0, name = key.1, abandoned = teardown.abandon, "cleaned up behind tenant");
-    forget(context, &key, last.as_deref());
-    for store in steward_plan::datastore_names(&context.settings, &observed.tenant) {
-        context.wake_store(&store);
-    }
-    Ok(Action::await_change())
 }
 
 /// Nothing of a tenant that is gone stays in memory.

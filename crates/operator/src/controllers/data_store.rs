@@ -3,21 +3,25 @@
 //! Owns: connections, health, `usedBy`, the finalizer that keeps a used datastore. Refuses: touching
 //! tenants' users and data; tenants' own reconciles do that through the driver kept here.
 
-use std::{sync::Arc, time::{Duration, Instant}};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use futures::{FutureExt, future::BoxFuture};
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::Secret;
 use kube::{Api, Resource, ResourceExt, runtime::controller::Action};
 use steward_api::{
     DataStore, DataStoreStatus,
-    conditions::{self, ConditionType, Finding, Reason},
-    datastore::{ContentRef, Driver, ManagedEtcdStatus},
+    conditions::{self, ConditionType, Reason},
+    datastore::{Driver, ManagedEtcdStatus},
     metadata::{annotations, finalizers},
 };
 use steward_plan::{Datastore as Known, DatastoreSeen};
 
+mod access;
 mod managed;
+mod report;
 
 use super::status;
 use crate::{
@@ -40,12 +44,21 @@ const HEALTHY: Duration = Duration::from_secs(30);
 const UNHEALTHY: Duration = Duration::from_secs(5);
 
 /// One reconcile, with its time limit and its metrics.
-pub fn reconcile(guarded: Arc<GuardedDataStore>, context: Arc<Context>) -> BoxFuture<'static, Result<Action, Error>> {
+pub fn reconcile(
+    guarded: Arc<GuardedDataStore>,
+    context: Arc<Context>,
+) -> BoxFuture<'static, Result<Action, Error>> {
     async move {
         let started = Instant::now();
         let limit = context.timeout;
-        let result = tokio::time::timeout(limit, guard(&guarded, &context)).await.unwrap_or(Err(Error::Timeout { after: limit }));
-        context.metrics.reconciled(NAME, started.elapsed(), result.as_ref().err().map(Error::class));
+        let result = tokio::time::timeout(limit, guard(&guarded, &context))
+            .await
+            .unwrap_or(Err(Error::Timeout { after: limit }));
+        context.metrics.reconciled(
+            NAME,
+            started.elapsed(),
+            result.as_ref().err().map(Error::class),
+        );
         if result.is_ok() {
             context.datastore_backoff.succeeded(&guarded.name_any());
         }
@@ -55,6 +68,10 @@ pub fn reconcile(guarded: Arc<GuardedDataStore>, context: Arc<Context>) -> BoxFu
 }
 
 /// When to try again after a failure.
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "the signature is that of kube's error policy"
+)]
 pub fn retry(guarded: Arc<GuardedDataStore>, error: &Error, context: Arc<Context>) -> Action {
     let name = guarded.name_any();
     let delay = context.datastore_backoff.failed(&name);
@@ -65,12 +82,25 @@ pub fn retry(guarded: Arc<GuardedDataStore>, error: &Error, context: Arc<Context
 async fn guard(guarded: &GuardedDataStore, context: &Context) -> Result<Action, Error> {
     let name = guarded.name_any();
     if let Err(invalid) = &guarded.0 {
-        let reason = format!("DataStore {name} can't be read: {}; correct it with kubectl edit", invalid.error);
-        publish(context, &name, Entry { seen: DatastoreSeen::NotReady { reason }, driver: None });
+        let reason = format!(
+            "DataStore {name} can't be read: {}; correct it with kubectl edit",
+            invalid.error
+        );
+        publish(
+            context,
+            &name,
+            Entry {
+                seen: DatastoreSeen::NotReady { reason },
+                driver: None,
+            },
+        );
         return Ok(Action::await_change());
     }
     let api: Api<DataStore> = Api::all(context.client.clone());
-    let store = api.get_opt(&name).await.map_err(|error| Error::Read { what: format!("DataStore {name}"), error })?;
+    let store = api.get_opt(&name).await.map_err(|error| Error::Read {
+        what: format!("DataStore {name}"),
+        error,
+    })?;
     let Some(store) = store else {
         forget(context, &name);
         return Ok(Action::await_change());
@@ -88,9 +118,13 @@ async fn guard(guarded: &GuardedDataStore, context: &Context) -> Result<Action, 
         }
     }
     let found = look(context, &store).await?;
-    let delay = if found.trouble.is_none() { HEALTHY } else { UNHEALTHY };
+    let delay = if found.trouble.is_none() {
+        HEALTHY
+    } else {
+        UNHEALTHY
+    };
     let next_check = found.next_check;
-    let status = describe(&store, &found, used_by, Timestamp::now());
+    let status = report::describe(&store, &found, used_by, Timestamp::now());
     count(context, &name, &found);
     publish(context, &name, entry(&name, found));
     if context.leads() {
@@ -113,7 +147,10 @@ struct Found {
 
 impl Found {
     fn trouble(reason: Reason, message: impl Into<String>) -> Self {
-        Self { trouble: Some((reason, message.into())), ..Self::default() }
+        Self {
+            trouble: Some((reason, message.into())),
+            ..Self::default()
+        }
     }
 }
 
@@ -122,7 +159,10 @@ type Complaint = (Reason, String);
 
 async fn look(context: &Context, store: &DataStore) -> Result<Found, Error> {
     if store.spec.driver != Driver::Etcd {
-        let message = format!("driver {} is not supported by this version: use etcd", store.spec.driver.as_str());
+        let message = format!(
+            "driver {} is not supported by this version: use etcd",
+            store.spec.driver.as_str()
+        );
         return Ok(Found::trouble(Reason::NotSupported, message));
     }
     let name = store.name_any();
@@ -130,7 +170,7 @@ async fn look(context: &Context, store: &DataStore) -> Result<Found, Error> {
         let managed = managed::run(context, store, &name).await?;
         (managed.way, Some((managed.status, managed.next_check)))
     } else {
-        (access(context, store).await?, None)
+        (access::access(context, store).await?, None)
     };
     let mut found = match way {
         Ok((access, ca_key)) => connect(context, &name, access, ca_key, managed.is_some()).await,
@@ -143,8 +183,18 @@ async fn look(context: &Context, store: &DataStore) -> Result<Found, Error> {
     Ok(found)
 }
 
-async fn connect(context: &Context, name: &str, access: Access, ca_key: String, managed: bool) -> Found {
-    let mut found = Found { access: Some(access.clone()), ca_key, ..Found::default() };
+async fn connect(
+    context: &Context,
+    name: &str,
+    access: Access,
+    ca_key: String,
+    managed: bool,
+) -> Found {
+    let mut found = Found {
+        access: Some(access.clone()),
+        ca_key,
+        ..Found::default()
+    };
     match context.connections.get(name, &access, managed).await {
         Ok(driver) => {
             match driver.health().await {
@@ -186,54 +236,6 @@ fn reason(error: &datastore::Error) -> Reason {
     }
 }
 
-/// Resolves addresses and certificates of a datastore that someone else runs.
-async fn access(context: &Context, store: &DataStore) -> Result<Result<(Access, String), Complaint>, Error> {
-    let missing = |field: &str| (Reason::SecretMissing, format!("spec.{field} is missing; etcd needs it"));
-    let Some(tls) = &store.spec.tls_config else { return Ok(Err(missing("tlsConfig"))) };
-    let Some(client) = &tls.client_certificate else { return Ok(Err(missing("tlsConfig.clientCertificate"))) };
-    let Some(ca_key) = &tls.certificate_authority.private_key else {
-        return Ok(Err(missing("tlsConfig.certificateAuthority.privateKey")));
-    };
-    let wanted = [
-        ("tlsConfig.certificateAuthority.certificate", &tls.certificate_authority.certificate),
-        ("tlsConfig.certificateAuthority.privateKey", ca_key),
-        ("tlsConfig.clientCertificate.certificate", &client.certificate),
-        ("tlsConfig.clientCertificate.privateKey", &client.private_key),
-    ];
-    let mut texts = Vec::with_capacity(wanted.len());
-    for (field, reference) in wanted {
-        match content(context, reference).await? {
-            Ok(text) => texts.push(text),
-            Err(why) => return Ok(Err((Reason::SecretMissing, format!("spec.{field}: {why}")))),
-        }
-    }
-    let mut texts = texts.into_iter();
-    let mut next = || texts.next().unwrap_or_default();
-    let (ca, ca_key, certificate, key) = (next(), next(), next(), next());
-    Ok(Ok((Access { endpoints: store.spec.endpoints.clone(), ca, certificate, key }, ca_key)))
-}
-
-/// The text behind a reference, or why there is none.
-async fn content(context: &Context, reference: &ContentRef) -> Result<Result<String, String>, Error> {
-    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).map_err(|_| "it is not text; PEM is".to_owned());
-    if let Some(content) = &reference.content {
-        return Ok(text(&content.0.0));
-    }
-    let Some(secret) = &reference.secret_reference else {
-        return Ok(Err("neither content nor secretReference is given".into()));
-    };
-    let namespace = secret.namespace.as_deref().unwrap_or(&context.settings.namespace);
-    let Some(name) = secret.name.as_deref() else { return Ok(Err("secretReference.name is missing".into())) };
-    let api: Api<Secret> = Api::namespaced(context.client.clone(), namespace);
-    let found = api.get_opt(name).await.map_err(|error| Error::Read { what: format!("Secret {namespace}/{name}"), error })?;
-    let Some(found) = found else { return Ok(Err(format!("there is no Secret {namespace}/{name}; make it"))) };
-    let entry = found.data.as_ref().and_then(|data| data.get(&secret.key_path));
-    Ok(match entry {
-        Some(bytes) => text(&bytes.0),
-        None => Err(format!("Secret {namespace}/{name} has no key {}; add it", secret.key_path)),
-    })
-}
-
 /// Tenants that use a datastore, or did and are not cleaned up yet.
 fn users(context: &Context, name: &str) -> Vec<String> {
     let tenants = context.tenant_cache.state();
@@ -241,8 +243,14 @@ fn users(context: &Context, name: &str) -> Vec<String> {
         .iter()
         .filter_map(|guarded| guarded.0.as_ref().ok())
         .filter(|tenant| {
-            let actual = tenant.status.as_ref().and_then(|status| status.storage.as_ref()?.data_store_name.as_deref());
-            actual == Some(name) || steward_plan::datastore_names(&context.settings, tenant).iter().any(|used| used == name)
+            let actual = tenant
+                .status
+                .as_ref()
+                .and_then(|status| status.storage.as_ref()?.data_store_name.as_deref());
+            actual == Some(name)
+                || steward_plan::datastore_names(&context.settings, tenant)
+                    .iter()
+                    .any(|used| used == name)
         })
         .map(|tenant| {
             let (namespace, name) = key_of(tenant);
@@ -251,42 +259,6 @@ fn users(context: &Context, name: &str) -> Vec<String> {
         .collect();
     users.sort();
     users
-}
-
-fn describe(store: &DataStore, found: &Found, used_by: Vec<String>, now: Timestamp) -> DataStoreStatus {
-    let before = store.status.clone().unwrap_or_default();
-    let ready = match &found.trouble {
-        None => Finding::yes(ConditionType::Ready, Reason::Ready, "it answers, and accepts our credentials"),
-        Some((reason, message)) => Finding::no(ConditionType::Ready, *reason, message.clone()),
-    };
-    let deletion = if used_by.is_empty() {
-        Finding::yes(ConditionType::DeletionAllowed, Reason::Ready, "no tenant uses it")
-    } else {
-        let message = format!("{} tenants use it, among them {}", used_by.len(), used_by[0]);
-        Finding::no(ConditionType::DeletionAllowed, Reason::DatastoreInUse, message)
-    };
-    DataStoreStatus {
-        observed_generation: store.metadata.generation,
-        ready: found.trouble.is_none(),
-        conditions: conditions::merge(&before.conditions, &[ready, deletion], store.metadata.generation, now),
-        used_by,
-        endpoints: found.access.as_ref().map(|access| access.endpoints.clone()).unwrap_or_default(),
-        managed: found.managed.clone().map(|status| measured(status, before.managed.as_ref(), found.health.as_ref())),
-    }
-}
-
-/// Adds what the etcd says of itself. Sizes change all the time: only a change worth knowing is told, so that a
-/// datastore at rest is not written to.
-fn measured(status: ManagedEtcdStatus, before: Option<&ManagedEtcdStatus>, health: Option<&Health>) -> ManagedEtcdStatus {
-    const WORTH_TELLING: i64 = 64 << 20;
-    let version = health.map(|health| health.version.clone()).or_else(|| before?.version.clone());
-    let known = before.and_then(|before| before.database_bytes);
-    let now = health.and_then(|health| i64::try_from(health.bytes).ok());
-    let database_bytes = match (known, now) {
-        (Some(known), Some(now)) if (known - now).abs() < WORTH_TELLING => Some(known),
-        (known, now) => now.or(known),
-    };
-    ManagedEtcdStatus { version, database_bytes, ..status }
 }
 
 fn entry(name: &str, found: Found) -> Entry {
@@ -299,9 +271,16 @@ fn entry(name: &str, found: Found) -> Entry {
             ca_key: found.ca_key,
         }),
         (Some((_, reason)), _) => DatastoreSeen::NotReady { reason },
-        (None, None) => DatastoreSeen::NotReady { reason: "it has no address yet".into() },
+        (None, None) => DatastoreSeen::NotReady {
+            reason: "it has no address yet".into(),
+        },
     };
-    Entry { seen, driver: found.driver.map(|driver| driver as Arc<dyn datastore::Datastore>) }
+    Entry {
+        seen,
+        driver: found
+            .driver
+            .map(|driver| driver as Arc<dyn datastore::Datastore>),
+    }
 }
 
 /// Lets tenants know.
@@ -314,7 +293,9 @@ fn publish(context: &Context, name: &str, entry: Entry) {
 fn wake_users(context: &Context, name: &str) {
     for tenant in context.tenant_cache.state() {
         if let Ok(tenant) = &tenant.0
-            && steward_plan::datastore_names(&context.settings, tenant).iter().any(|used| used == name)
+            && steward_plan::datastore_names(&context.settings, tenant)
+                .iter()
+                .any(|used| used == name)
         {
             context.wake(key_of(tenant));
         }
@@ -325,7 +306,9 @@ fn wake_users(context: &Context, name: &str) {
 pub fn forget(context: &Context, name: &str) {
     context.connections.forget(name);
     context.datastore_backoff.succeeded(&name.to_owned());
-    let labels = DatastoreLabels { datastore: name.to_owned() };
+    let labels = DatastoreLabels {
+        datastore: name.to_owned(),
+    };
     context.metrics.datastore_up.remove(&labels);
     context.metrics.datastore_bytes.remove(&labels);
     context.metrics.datastore_latency.remove(&labels);
@@ -335,26 +318,63 @@ pub fn forget(context: &Context, name: &str) {
 }
 
 fn count(context: &Context, name: &str, found: &Found) {
-    let labels = DatastoreLabels { datastore: name.to_owned() };
-    context.metrics.datastore_up.get_or_create(&labels).set(i64::from(found.trouble.is_none()));
+    let labels = DatastoreLabels {
+        datastore: name.to_owned(),
+    };
+    context
+        .metrics
+        .datastore_up
+        .get_or_create(&labels)
+        .set(i64::from(found.trouble.is_none()));
     if let Some(health) = &found.health {
-        context.metrics.datastore_bytes.get_or_create(&labels).set(i64::try_from(health.bytes).unwrap_or(i64::MAX));
-        context.metrics.datastore_latency.get_or_create(&labels).set(health.latency.as_secs_f64());
+        context
+            .metrics
+            .datastore_bytes
+            .get_or_create(&labels)
+            .set(i64::try_from(health.bytes).unwrap_or(i64::MAX));
+        context
+            .metrics
+            .datastore_latency
+            .get_or_create(&labels)
+            .set(health.latency.as_secs_f64());
     }
 }
 
-async fn tell(context: &Context, api: &Api<DataStore>, store: &DataStore, now: &DataStoreStatus) -> Result<(), Error> {
+async fn tell(
+    context: &Context,
+    api: &Api<DataStore>,
+    store: &DataStore,
+    now: &DataStoreStatus,
+) -> Result<(), Error> {
     if !status::write(api, store, store.status.as_ref(), now).await? {
         return Ok(());
     }
     context.metrics.wrote("management", NAME, "status");
-    let old = store.status.as_ref().and_then(|status| conditions::find(&status.conditions, ConditionType::Ready));
+    let old = store
+        .status
+        .as_ref()
+        .and_then(|status| conditions::find(&status.conditions, ConditionType::Ready));
     let new = conditions::find(&now.conditions, ConditionType::Ready);
     if let Some(new) = new
         && old.is_none_or(|old| old.status != new.status || old.reason != new.reason)
     {
-        context.events.publish(&store.object_ref(&()), !now.ready, &new.reason, "Check", &new.message).await;
-        tracing::info!(datastore = store.name_any(), ready = now.ready, reason = new.reason, message = new.message, "datastore");
+        context
+            .events
+            .publish(
+                &store.object_ref(&()),
+                !now.ready,
+                &new.reason,
+                "Check",
+                &new.message,
+            )
+            .await;
+        tracing::info!(
+            datastore = store.name_any(),
+            ready = now.ready,
+            reason = new.reason,
+            message = new.message,
+            "datastore"
+        );
     }
     Ok(())
 }

@@ -13,7 +13,12 @@ use crate::{apply::owned::MANAGER, error::Error};
 ///
 /// # Errors
 /// The client's.
-pub async fn write<K, S>(api: &Api<K>, object: &K, before: Option<&S>, status: &S) -> Result<bool, Error>
+pub async fn write<K, S>(
+    api: &Api<K>,
+    object: &K,
+    before: Option<&S>,
+    status: &S,
+) -> Result<bool, Error>
 where
     K: Resource<DynamicType = ()> + Clone + DeserializeOwned + std::fmt::Debug,
     S: Serialize + PartialEq,
@@ -22,18 +27,27 @@ where
         return Ok(false);
     }
     let what = format!("status of {} {}", K::kind(&()), object.name_any());
-    let status = serde_json::to_value(status).map_err(|source| Error::Encode { what: what.clone(), source })?;
+    let status = serde_json::to_value(status).map_err(|source| Error::Encode {
+        what: what.clone(),
+        source,
+    })?;
     let body = json!({
         "apiVersion": K::api_version(&()), "kind": K::kind(&()),
         "metadata": { "name": object.name_any() }, "status": status,
     });
     let params = PatchParams::apply(MANAGER).force();
-    let written = api.patch_status(&object.name_any(), &params, &Patch::Apply(&body)).await;
+    let written = api
+        .patch_status(&object.name_any(), &params, &Patch::Apply(&body))
+        .await;
     match written {
         Ok(_) => Ok(true),
         // It was deleted meanwhile; nobody reads its status any more.
         Err(kube::Error::Api(status)) if status.code == 404 => Ok(false),
-        Err(error) => Err(Error::Write { what, because: "it changed".into(), error }),
+        Err(error) => Err(Error::Write {
+            what,
+            because: "it changed".into(),
+            error,
+        }),
     }
 }
 
@@ -41,7 +55,12 @@ where
 ///
 /// # Errors
 /// The client's; a conflict when the object changed.
-pub async fn finalizer<K>(api: &Api<K>, object: &K, finalizer: &str, wanted: bool) -> Result<bool, Error>
+pub async fn finalizer<K>(
+    api: &Api<K>,
+    object: &K,
+    finalizer: &str,
+    wanted: bool,
+) -> Result<bool, Error>
 where
     K: Resource<DynamicType = ()> + Clone + DeserializeOwned + std::fmt::Debug,
 {
@@ -49,18 +68,34 @@ where
     if present == wanted {
         return Ok(false);
     }
-    let mut finalizers: Vec<&str> = object.finalizers().iter().map(String::as_str).filter(|name| *name != finalizer).collect();
+    let mut finalizers: Vec<&str> = object
+        .finalizers()
+        .iter()
+        .map(String::as_str)
+        .filter(|name| *name != finalizer)
+        .collect();
     if wanted {
         finalizers.push(finalizer);
     }
     let patch: Value = json!({"metadata": {"finalizers": finalizers, "resourceVersion": object.resource_version()}});
-    let params = PatchParams { field_manager: Some(MANAGER.into()), ..PatchParams::default() };
-    match api.patch(&object.name_any(), &params, &Patch::Merge(&patch)).await {
+    let params = PatchParams {
+        field_manager: Some(MANAGER.into()),
+        ..PatchParams::default()
+    };
+    match api
+        .patch(&object.name_any(), &params, &Patch::Merge(&patch))
+        .await
+    {
         Ok(_) => Ok(true),
         Err(kube::Error::Api(status)) if status.code == 404 && !wanted => Ok(false),
         Err(error) => Err(Error::Write {
             what: format!("finalizer of {} {}", K::kind(&()), object.name_any()),
-            because: if wanted { "there is something to clean up when it goes" } else { "everything is cleaned up" }.into(),
+            because: if wanted {
+                "there is something to clean up when it goes"
+            } else {
+                "everything is cleaned up"
+            }
+            .into(),
             error,
         }),
     }

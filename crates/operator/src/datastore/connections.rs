@@ -30,7 +30,8 @@ impl Connections {
         let etcd = Arc::new(etcd);
         // Without authentication there is nothing worth keeping: it may be turned on at any time.
         if etcd.authenticated() {
-            self.lock().insert(name.to_owned(), (access.clone(), etcd.clone()));
+            self.lock()
+                .insert(name.to_owned(), (access.clone(), etcd.clone()));
         }
         Ok(etcd)
     }

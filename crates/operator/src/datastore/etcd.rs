@@ -7,8 +7,8 @@
 use std::time::{Duration, Instant};
 
 use etcd_client::{
-    AlarmAction, AlarmType, Certificate, Client, ConnectOptions, DeleteOptions, GetOptions, Identity,
-    Permission, PermissionType, RoleRevokePermissionOptions, TlsOptions, UserAddOptions,
+    AlarmAction, AlarmType, Certificate, Client, ConnectOptions, DeleteOptions, GetOptions,
+    Identity, Permission, PermissionType, RoleRevokePermissionOptions, TlsOptions, UserAddOptions,
 };
 
 use super::{Answer, Datastore, Error, Health};
@@ -38,7 +38,9 @@ pub struct Access {
 /// Never prints the key.
 impl std::fmt::Debug for Access {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Access").field("endpoints", &self.endpoints).finish_non_exhaustive()
+        f.debug_struct("Access")
+            .field("endpoints", &self.endpoints)
+            .finish_non_exhaustive()
     }
 }
 
@@ -59,8 +61,14 @@ impl Etcd {
         let options = options(access);
         let client = Client::connect(&access.endpoints, Some(options.clone()))
             .await
-            .map_err(|error| Error::Configuration { reason: format!("{names}: {}", text(&error)) })?;
-        let mut etcd = Self { client, endpoints: names, authenticated: false };
+            .map_err(|error| Error::Configuration {
+                reason: format!("{names}: {}", text(&error)),
+            })?;
+        let mut etcd = Self {
+            client,
+            endpoints: names,
+            authenticated: false,
+        };
         etcd.probe(access, options).await?;
         Ok(etcd)
     }
@@ -85,12 +93,20 @@ impl Etcd {
     /// When etcd refuses or does not answer.
     pub async fn bootstrap(&mut self) -> Result<(), Error> {
         let mut auth = self.client.auth_client();
-        allow(auth.role_add(ROOT).await, "already exists").map_err(|e| self.explain("add role root", &e))?;
+        allow(auth.role_add(ROOT).await, "already exists")
+            .map_err(|e| self.explain("add role root", &e))?;
         let options = UserAddOptions::new().with_no_pwd();
-        allow(auth.user_add(ROOT, "", Some(options)).await, "already exists")
-            .map_err(|e| self.explain("add user root", &e))?;
-        auth.user_grant_role(ROOT, ROOT).await.map_err(|e| self.explain("grant role root", &e))?;
-        auth.auth_enable().await.map_err(|e| self.explain("enable authentication", &e))?;
+        allow(
+            auth.user_add(ROOT, "", Some(options)).await,
+            "already exists",
+        )
+        .map_err(|e| self.explain("add user root", &e))?;
+        auth.user_grant_role(ROOT, ROOT)
+            .await
+            .map_err(|e| self.explain("grant role root", &e))?;
+        auth.auth_enable()
+            .await
+            .map_err(|e| self.explain("enable authentication", &e))?;
         self.authenticated = true;
         Ok(())
     }
@@ -106,7 +122,10 @@ impl Etcd {
     /// When etcd refuses or does not answer.
     pub async fn defragment(&self) -> Result<(), Error> {
         let mut maintenance = self.client.maintenance_client();
-        maintenance.defragment().await.map_err(|e| self.explain("defragment", &e))?;
+        maintenance
+            .defragment()
+            .await
+            .map_err(|e| self.explain("defragment", &e))?;
         Ok(())
     }
 
@@ -119,8 +138,11 @@ impl Etcd {
         };
         let Some(found) = found else {
             // Another try of ours may have been quicker.
-            allow(auth.role_add(schema).await, "already exists").map_err(|e| self.explain("add a role", &e))?;
-            auth.role_grant_permission(schema, wanted).await.map_err(|e| self.explain("grant a permission", &e))?;
+            allow(auth.role_add(schema).await, "already exists")
+                .map_err(|e| self.explain("add a role", &e))?;
+            auth.role_grant_permission(schema, wanted)
+                .await
+                .map_err(|e| self.explain("grant a permission", &e))?;
             return Ok(true);
         };
         let mut changed = false;
@@ -137,28 +159,40 @@ impl Etcd {
             changed = true;
         }
         if !granted {
-            auth.role_grant_permission(schema, wanted).await.map_err(|e| self.explain("grant a permission", &e))?;
+            auth.role_grant_permission(schema, wanted)
+                .await
+                .map_err(|e| self.explain("grant a permission", &e))?;
         }
         Ok(changed || !granted)
     }
 
     async fn ensure_user(&self, user: &str, role: &str) -> Result<bool, Error> {
         let mut auth = self.client.auth_client();
-        let found = allow(auth.user_get(user).await, "not found").map_err(|e| self.explain("read a user", &e))?;
+        let found = allow(auth.user_get(user).await, "not found")
+            .map_err(|e| self.explain("read a user", &e))?;
         let Some(found) = found else {
             let options = UserAddOptions::new().with_no_pwd();
-            allow(auth.user_add(user, "", Some(options)).await, "already exists")
-                .map_err(|e| self.explain("add a user", &e))?;
-            auth.user_grant_role(user, role).await.map_err(|e| self.explain("grant a role", &e))?;
+            allow(
+                auth.user_add(user, "", Some(options)).await,
+                "already exists",
+            )
+            .map_err(|e| self.explain("add a user", &e))?;
+            auth.user_grant_role(user, role)
+                .await
+                .map_err(|e| self.explain("grant a role", &e))?;
             return Ok(true);
         };
         let mut changed = false;
         for other in found.roles().iter().filter(|name| *name != role) {
-            auth.user_revoke_role(user, other.as_str()).await.map_err(|e| self.explain("revoke a role", &e))?;
+            auth.user_revoke_role(user, other.as_str())
+                .await
+                .map_err(|e| self.explain("revoke a role", &e))?;
             changed = true;
         }
         if !found.roles().iter().any(|name| name == role) {
-            auth.user_grant_role(user, role).await.map_err(|e| self.explain("grant a role", &e))?;
+            auth.user_grant_role(user, role)
+                .await
+                .map_err(|e| self.explain("grant a role", &e))?;
             changed = true;
         }
         Ok(changed)
@@ -167,9 +201,17 @@ impl Etcd {
     async fn remove_keys(&self, schema: &str) -> Result<(), Error> {
         let mut kv = self.client.kv_client();
         loop {
-            let options = GetOptions::new().with_prefix().with_keys_only().with_limit(CHUNK);
-            let page = kv.get(prefix(schema), Some(options)).await.map_err(|e| self.explain("list keys", &e))?;
-            let (Some(first), Some(last)) = (page.kvs().first(), page.kvs().last()) else { return Ok(()) };
+            let options = GetOptions::new()
+                .with_prefix()
+                .with_keys_only()
+                .with_limit(CHUNK);
+            let page = kv
+                .get(prefix(schema), Some(options))
+                .await
+                .map_err(|e| self.explain("list keys", &e))?;
+            let (Some(first), Some(last)) = (page.kvs().first(), page.kvs().last()) else {
+                return Ok(());
+            };
             let mut end = last.key().to_vec();
             end.push(0);
             kv.delete(first.key(), Some(DeleteOptions::new().with_range(end)))
@@ -181,7 +223,10 @@ impl Etcd {
     async fn check(&self) -> Result<Health, Error> {
         let started = Instant::now();
         let mut maintenance = self.client.maintenance_client();
-        let status = maintenance.status().await.map_err(|e| self.explain("tell its status", &e))?;
+        let status = maintenance
+            .status()
+            .await
+            .map_err(|e| self.explain("tell its status", &e))?;
         let latency = started.elapsed();
         let alarms = maintenance
             .alarm(AlarmAction::Get, AlarmType::None, None)
@@ -190,8 +235,13 @@ impl Etcd {
         Ok(Health {
             version: status.version().to_owned(),
             bytes: u64::try_from(status.db_size()).unwrap_or(0),
-            quota: u64::try_from(status.db_size_quota()).ok().filter(|quota| *quota > 0),
-            full: alarms.alarms().iter().any(|alarm| alarm.alarm() == AlarmType::Nospace),
+            quota: u64::try_from(status.db_size_quota())
+                .ok()
+                .filter(|quota| *quota > 0),
+            full: alarms
+                .alarms()
+                .iter()
+                .any(|alarm| alarm.alarm() == AlarmType::Nospace),
             authenticated: self.authenticated,
             latency,
         })
@@ -205,7 +255,11 @@ impl Etcd {
         } else if unreachable(error) {
             Error::Unreachable { endpoints, reason }
         } else {
-            Error::Refused { endpoints, what, reason }
+            Error::Refused {
+                endpoints,
+                what,
+                reason,
+            }
         }
     }
 }
@@ -224,9 +278,11 @@ impl Datastore for Etcd {
         Box::pin(async move {
             // The user goes first, so that nothing can write while the data goes.
             let mut auth = self.client.auth_client();
-            allow(auth.user_delete(user).await, "not found").map_err(|e| self.explain("delete a user", &e))?;
+            allow(auth.user_delete(user).await, "not found")
+                .map_err(|e| self.explain("delete a user", &e))?;
             self.remove_keys(schema).await?;
-            allow(auth.role_delete(schema).await, "not found").map_err(|e| self.explain("delete a role", &e))?;
+            allow(auth.role_delete(schema).await, "not found")
+                .map_err(|e| self.explain("delete a role", &e))?;
             Ok(())
         })
     }
@@ -267,7 +323,10 @@ fn same(permission: &Permission, schema: &str) -> bool {
 
 /// Takes an answer etcd gives as an error, and which is fine for us, as `None`. etcd has no codes for
 /// these, only texts, unchanged since 3.0.
-fn allow<T>(answer: Result<T, etcd_client::Error>, fine: &str) -> Result<Option<T>, etcd_client::Error> {
+fn allow<T>(
+    answer: Result<T, etcd_client::Error>,
+    fine: &str,
+) -> Result<Option<T>, etcd_client::Error> {
     match answer {
         Ok(answer) => Ok(Some(answer)),
         Err(error) if text(&error).contains(fine) => Ok(None),

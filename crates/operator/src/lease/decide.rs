@@ -20,13 +20,17 @@ impl View {
     /// Reads a Lease.
     pub fn of(lease: &Lease) -> Self {
         let spec = lease.spec.as_ref();
-        let seconds = spec.and_then(|spec| spec.lease_duration_seconds).unwrap_or(15);
+        let seconds = spec
+            .and_then(|spec| spec.lease_duration_seconds)
+            .unwrap_or(15);
         Self {
             holder: spec
                 .and_then(|spec| spec.holder_identity.clone())
                 .filter(|holder| !holder.is_empty()),
             duration: Duration::from_secs(u64::try_from(seconds).unwrap_or(15)),
-            renewed: spec.and_then(|spec| spec.renew_time.as_ref()).map(|time| time.0),
+            renewed: spec
+                .and_then(|spec| spec.renew_time.as_ref())
+                .map(|time| time.0),
         }
     }
 }
@@ -51,12 +55,17 @@ pub enum Step {
 
 /// Decides the next step of `me`, who has seen the Lease unchanged for `unchanged`.
 pub fn decide(lease: Option<&View>, me: &str, unchanged: Duration) -> Step {
-    let Some(lease) = lease else { return Step::Create };
+    let Some(lease) = lease else {
+        return Step::Create;
+    };
     match &lease.holder {
         None => Step::Take,
         Some(holder) if holder == me => Step::Renew,
         Some(_) if unchanged >= lease.duration => Step::Take,
-        Some(holder) => Step::Wait { holder: holder.clone(), at_most: lease.duration - unchanged },
+        Some(holder) => Step::Wait {
+            holder: holder.clone(),
+            at_most: lease.duration.saturating_sub(unchanged),
+        },
     }
 }
 
@@ -67,7 +76,11 @@ mod tests {
     const DURATION: Duration = Duration::from_secs(15);
 
     fn held_by(holder: Option<&str>) -> View {
-        View { holder: holder.map(Into::into), duration: DURATION, renewed: None }
+        View {
+            holder: holder.map(Into::into),
+            duration: DURATION,
+            renewed: None,
+        }
     }
 
     #[test]
@@ -77,18 +90,30 @@ mod tests {
 
     #[test]
     fn a_lease_that_was_given_back_is_taken_at_once() {
-        assert_eq!(decide(Some(&held_by(None)), "a", Duration::ZERO), Step::Take);
+        assert_eq!(
+            decide(Some(&held_by(None)), "a", Duration::ZERO),
+            Step::Take
+        );
     }
 
     #[test]
     fn the_holder_renews_however_old_the_record() {
-        assert_eq!(decide(Some(&held_by(Some("a"))), "a", DURATION * 3), Step::Renew);
+        assert_eq!(
+            decide(Some(&held_by(Some("a"))), "a", DURATION * 3),
+            Step::Renew
+        );
     }
 
     #[test]
     fn a_living_holder_is_waited_for() {
         let step = decide(Some(&held_by(Some("b"))), "a", Duration::from_secs(14));
-        assert_eq!(step, Step::Wait { holder: "b".into(), at_most: Duration::from_secs(1) });
+        assert_eq!(
+            step,
+            Step::Wait {
+                holder: "b".into(),
+                at_most: Duration::from_secs(1)
+            }
+        );
     }
 
     #[test]

@@ -12,11 +12,17 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
 pub(super) async fn look(stream: TcpStream, knock: &Knock) -> Reach {
-    let (Some(config), Ok(name)) = (config(&knock.authority), ServerName::try_from(knock.host.clone())) else {
+    let (Some(config), Ok(name)) = (
+        config(&knock.authority),
+        ServerName::try_from(knock.host.clone()),
+    ) else {
         // Not for us to complain about: validation does.
         return Reach::NotTried;
     };
-    match TlsConnector::from(Arc::new(config)).connect(name, stream).await {
+    match TlsConnector::from(Arc::new(config))
+        .connect(name, stream)
+        .await
+    {
         Ok(_) => Reach::Answers,
         Err(error) => explain(knock, &error),
     }
@@ -27,12 +33,18 @@ fn config(authority: &str) -> Option<ClientConfig> {
     for certificate in CertificateDer::pem_slice_iter(authority.as_bytes()) {
         roots.add(certificate.ok()?).ok()?;
     }
-    Some(ClientConfig::builder().with_root_certificates(roots).with_no_client_auth())
+    Some(
+        ClientConfig::builder()
+            .with_root_certificates(roots)
+            .with_no_client_auth(),
+    )
 }
 
 fn explain(knock: &Knock, error: &std::io::Error) -> Reach {
     let place = format!("{}:{}", knock.host, knock.port);
-    let tls = error.get_ref().and_then(|error| error.downcast_ref::<rustls::Error>());
+    let tls = error
+        .get_ref()
+        .and_then(|error| error.downcast_ref::<rustls::Error>());
     match tls {
         Some(rustls::Error::InvalidCertificate(why)) => Reach::Fails {
             reason: Reason::TlsTerminated,

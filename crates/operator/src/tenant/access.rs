@@ -45,21 +45,31 @@ impl Target {
     /// When the kubeconfig can't be used.
     pub async fn client(&self) -> Result<Client, Error> {
         let unusable = |reason: String| Error::TenantAccess {
-            reason: format!("its super-admin kubeconfig can't be used: {reason}; delete the Secret to have it made anew"),
+            reason: format!(
+                "its super-admin kubeconfig can't be used: {reason}; delete the Secret to have it made anew"
+            ),
         };
-        let kubeconfig = Kubeconfig::from_yaml(&self.kubeconfig).map_err(|error| unusable(error.to_string()))?;
+        let kubeconfig =
+            Kubeconfig::from_yaml(&self.kubeconfig).map_err(|error| unusable(error.to_string()))?;
         let mut config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
             .await
             .map_err(|error| unusable(error.to_string()))?;
         config.cluster_url = self.url.clone();
-        let tls = config.rustls_client_config().map_err(|error| unusable(error.to_string()))?;
+        let tls = config
+            .rustls_client_config()
+            .map_err(|error| unusable(error.to_string()))?;
         let mut tcp = HttpConnector::new();
         tcp.enforce_http(false);
         tcp.set_connect_timeout(Some(CONNECT));
         tcp.set_keepalive(Some(KEEP_ALIVE));
-        let mut https = HttpsConnectorBuilder::new().with_tls_config(tls).https_only();
+        let mut https = HttpsConnectorBuilder::new()
+            .with_tls_config(tls)
+            .https_only();
         if let Some(name) = &self.server_name {
-            let name = name.clone().try_into().map_err(|_| unusable(format!("`{name}` is no server name")))?;
+            let name = name
+                .clone()
+                .try_into()
+                .map_err(|_| unusable(format!("`{name}` is no server name")))?;
             https = https.with_server_name_resolver(FixedServerNameResolver::new(name));
         }
         let http = hyper_util::client::legacy::Builder::new(TokioExecutor::new())
@@ -69,7 +79,9 @@ impl Target {
             .http2_keep_alive_interval(KEEP_ALIVE)
             .http2_keep_alive_timeout(CONNECT)
             .build(https.enable_http2().wrap_connector(tcp));
-        let service = ServiceBuilder::new().layer(config.base_uri_layer()).service(http);
+        let service = ServiceBuilder::new()
+            .layer(config.base_uri_layer())
+            .service(http);
         Ok(Client::new(service, "default"))
     }
 }

@@ -12,12 +12,37 @@ use crate::{apply::Engine, error::Error};
 /// Nodes per request: a node with its list of images is some ten kilobytes.
 const PAGE: u32 = 100;
 
-pub(super) async fn inside(client: &Client, engine: &Engine, workloads: &[Kind], labels: &str) -> Result<Inside, Error> {
-    let unreached = |error| Error::Read { what: "its version".into(), error };
-    let version = client.apiserver_version().await.map_err(unreached)?.git_version;
-    let (nodes, live, proxies) = futures::try_join!(nodes(client), engine.list(workloads, None, labels), proxies(client))?;
-    let workloads: BTreeMap<ObjectKey, Rollout> = live.0.iter().map(|(key, object)| (key.clone(), rollout(object))).collect();
-    Ok(Inside::Reachable { version, nodes, workloads, proxies })
+pub(super) async fn inside(
+    client: &Client,
+    engine: &Engine,
+    workloads: &[Kind],
+    labels: &str,
+) -> Result<Inside, Error> {
+    let unreached = |error| Error::Read {
+        what: "its version".into(),
+        error,
+    };
+    let version = client
+        .apiserver_version()
+        .await
+        .map_err(unreached)?
+        .git_version;
+    let (nodes, live, proxies) = futures::try_join!(
+        nodes(client),
+        engine.list(workloads, None, labels),
+        proxies(client)
+    )?;
+    let workloads: BTreeMap<ObjectKey, Rollout> = live
+        .0
+        .iter()
+        .map(|(key, object)| (key.clone(), rollout(object)))
+        .collect();
+    Ok(Inside::Reachable {
+        version,
+        nodes,
+        workloads,
+        proxies,
+    })
 }
 
 async fn nodes(client: &Client) -> Result<Vec<NodeSeen>, Error> {
@@ -25,7 +50,10 @@ async fn nodes(client: &Client) -> Result<Vec<NodeSeen>, Error> {
     let mut seen = Vec::new();
     let mut params = ListParams::default().limit(PAGE);
     loop {
-        let page = api.list(&params).await.map_err(|error| Error::Read { what: "its nodes".into(), error })?;
+        let page = api.list(&params).await.map_err(|error| Error::Read {
+            what: "its nodes".into(),
+            error,
+        })?;
         seen.extend(page.items.iter().map(node));
         match page.metadata.continue_.filter(|token| !token.is_empty()) {
             Some(token) => params = params.continue_token(&token),
@@ -38,13 +66,27 @@ async fn nodes(client: &Client) -> Result<Vec<NodeSeen>, Error> {
 async fn proxies(client: &Client) -> Result<Vec<IpAddr>, Error> {
     let api: Api<Pod> = Api::namespaced(client.clone(), "kube-system");
     let params = ListParams::default().labels("app=steward-tcp-proxy");
-    let pods = api.list(&params).await.map_err(|error| Error::Read { what: "its node proxies".into(), error })?;
+    let pods = api.list(&params).await.map_err(|error| Error::Read {
+        what: "its node proxies".into(),
+        error,
+    })?;
     let ready = |pod: &Pod| {
-        let conditions = pod.status.as_ref().and_then(|status| status.conditions.as_ref());
-        conditions.into_iter().flatten().any(|condition| condition.type_ == "Ready" && condition.status == "True")
+        let conditions = pod
+            .status
+            .as_ref()
+            .and_then(|status| status.conditions.as_ref());
+        conditions
+            .into_iter()
+            .flatten()
+            .any(|condition| condition.type_ == "Ready" && condition.status == "True")
     };
     let host = |pod: &Pod| pod.status.as_ref()?.host_ip.as_ref()?.parse().ok();
-    let mut hosts: Vec<IpAddr> = pods.items.iter().filter(|pod| ready(pod)).filter_map(host).collect();
+    let mut hosts: Vec<IpAddr> = pods
+        .items
+        .iter()
+        .filter(|pod| ready(pod))
+        .filter_map(host)
+        .collect();
     hosts.sort();
     hosts.dedup();
     Ok(hosts)
@@ -55,7 +97,11 @@ fn node(node: &Node) -> NodeSeen {
     let status = node.status.as_ref().unwrap_or(&nothing);
     NodeSeen {
         name: node.name_any(),
-        kubelet: status.node_info.as_ref().map(|info| info.kubelet_version.clone()).unwrap_or_default(),
+        kubelet: status
+            .node_info
+            .as_ref()
+            .map(|info| info.kubelet_version.clone())
+            .unwrap_or_default(),
         ready: ready(status),
         address: internal_address(status),
     }
@@ -63,7 +109,11 @@ fn node(node: &Node) -> NodeSeen {
 
 /// Whether a node's Ready condition is true.
 pub fn ready(status: &NodeStatus) -> bool {
-    status.conditions.iter().flatten().any(|condition| condition.type_ == "Ready" && condition.status == "True")
+    status
+        .conditions
+        .iter()
+        .flatten()
+        .any(|condition| condition.type_ == "Ready" && condition.status == "True")
 }
 
 fn internal_address(status: &NodeStatus) -> Option<IpAddr> {
@@ -75,17 +125,39 @@ fn internal_address(status: &NodeStatus) -> Option<IpAddr> {
         .find_map(|address| address.address.parse().ok())
 }
 
-/// How far a Deployment, StatefulSet or DaemonSet is.
+/// How far a `Deployment`, `StatefulSet` or `DaemonSet` is.
 pub fn rollout(object: &Value) -> Rollout {
     let status = &object["status"];
-    let count = |field: &str| status[field].as_i64().and_then(|count| i32::try_from(count).ok()).unwrap_or(0);
+    let count = |field: &str| {
+        status[field]
+            .as_i64()
+            .and_then(|count| i32::try_from(count).ok())
+            .unwrap_or(0)
+    };
     let daemon_set = status.get("desiredNumberScheduled").is_some();
-    let wanted = object["spec"]["replicas"].as_i64().and_then(|count| i32::try_from(count).ok()).unwrap_or(1);
+    let wanted = object["spec"]["replicas"]
+        .as_i64()
+        .and_then(|count| i32::try_from(count).ok())
+        .unwrap_or(1);
     Rollout {
-        desired: if daemon_set { count("desiredNumberScheduled") } else { wanted },
-        ready: if daemon_set { count("numberReady") } else { count("readyReplicas") },
-        updated: if daemon_set { count("updatedNumberScheduled") } else { count("updatedReplicas") },
-        current: status["observedGeneration"].as_i64().is_some_and(|seen| Some(seen) >= object["metadata"]["generation"].as_i64()),
+        desired: if daemon_set {
+            count("desiredNumberScheduled")
+        } else {
+            wanted
+        },
+        ready: if daemon_set {
+            count("numberReady")
+        } else {
+            count("readyReplicas")
+        },
+        updated: if daemon_set {
+            count("updatedNumberScheduled")
+        } else {
+            count("updatedReplicas")
+        },
+        current: status["observedGeneration"]
+            .as_i64()
+            .is_some_and(|seen| Some(seen) >= object["metadata"]["generation"].as_i64()),
     }
 }
 
@@ -99,10 +171,26 @@ mod tests {
     fn a_daemon_set_counts_nodes_and_a_deployment_replicas() {
         let daemons = json!({"metadata": {"generation": 2}, "status": {
             "desiredNumberScheduled": 3, "numberReady": 2, "updatedNumberScheduled": 3, "observedGeneration": 2}});
-        assert_eq!(rollout(&daemons), Rollout { desired: 3, ready: 2, updated: 3, current: true });
+        assert_eq!(
+            rollout(&daemons),
+            Rollout {
+                desired: 3,
+                ready: 2,
+                updated: 3,
+                current: true
+            }
+        );
         let deployment = json!({"metadata": {"generation": 2}, "spec": {"replicas": 2}, "status": {
             "readyReplicas": 2, "updatedReplicas": 2, "observedGeneration": 1}});
-        assert_eq!(rollout(&deployment), Rollout { desired: 2, ready: 2, updated: 2, current: false });
+        assert_eq!(
+            rollout(&deployment),
+            Rollout {
+                desired: 2,
+                ready: 2,
+                updated: 2,
+                current: false
+            }
+        );
     }
 
     #[test]

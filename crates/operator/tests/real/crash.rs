@@ -14,23 +14,38 @@ use steward_operator::run::Extras;
 async fn shape(world: &World, name: &str) -> Value {
     let mut all: Vec<Value> = Vec::new();
     for (key, object) in world.objects(name).await {
-        let data: Vec<String> = object["data"].as_object().map(|data| data.keys().cloned().collect()).unwrap_or_default();
+        let data: Vec<String> = object["data"]
+            .as_object()
+            .map(|data| data.keys().cloned().collect())
+            .unwrap_or_default();
         let owner = &object["metadata"]["ownerReferences"][0];
         let containers: Vec<Value> = object["spec"]["template"]["spec"]["containers"]
             .as_array()
-            .map(|all| all.iter().map(|container| json!([container["name"], container["image"]])).collect())
+            .map(|all| {
+                all.iter()
+                    .map(|container| json!([container["name"], container["image"]]))
+                    .collect()
+            })
             .unwrap_or_default();
         all.push(json!({"key": key.replace(name, "NAME"), "data": data, "owner": owner["kind"], "containers": containers}));
     }
     let status = world.tenants().get(name).await.unwrap().status.unwrap();
-    let conditions: Vec<Value> = status.conditions.iter().map(|c| json!([c.type_, c.status, c.reason])).collect();
+    let conditions: Vec<Value> = status
+        .conditions
+        .iter()
+        .map(|c| json!([c.type_, c.status, c.reason]))
+        .collect();
     json!({"objects": all, "conditions": conditions})
 }
 
 async fn made(world: &World, name: &str) {
     world.until_planned(name).await;
-    world.until_condition(name, "ControlPlaneReady", "False", Some("WaitingForPods")).await;
-    world.until_condition(name, "EndpointReady", "True", None).await;
+    world
+        .until_condition(name, "ControlPlaneReady", "False", Some("WaitingForPods"))
+        .await;
+    world
+        .until_condition(name, "EndpointReady", "True", None)
+        .await;
 }
 
 /// Each fault: death before and after every write.
@@ -44,7 +59,9 @@ async fn survive(world: &World, fault: Fault, begin: impl AsyncFnOnce(), done: i
     let client = faults.client(&world.server).await;
     let doomed = world.start_with(client, &[], Extras::default());
     begin().await;
-    tokio::time::timeout(crate::harness::PATIENCE, faults.death()).await.unwrap_or_else(|_| panic!("{fault:?} never came"));
+    tokio::time::timeout(crate::harness::PATIENCE, faults.death())
+        .await
+        .unwrap_or_else(|_| panic!("{fault:?} never came"));
     doomed.kill().await;
     let operator = world.start(&[]);
     done().await;
@@ -67,7 +84,12 @@ async fn killed_at_any_write_of_a_creation_or_a_deletion_it_ends_the_same() {
     let world = World::new().await;
     let cloud = world.play_cloud();
     let create = async |name: &str| drop(world.make_tenant(name, &json!({})).await);
-    let writes = count(&world, async || create("model").await, async || made(&world, "model").await).await;
+    let writes = count(
+        &world,
+        async || create("model").await,
+        async || made(&world, "model").await,
+    )
+    .await;
     let expected = shape(&world, "model").await;
     println!("a creation takes {writes} writes");
     let removal = count(
@@ -82,7 +104,13 @@ async fn killed_at_any_write_of_a_creation_or_a_deletion_it_ends_the_same() {
     // Events come after the state they tell of; dying at the last ones is like not dying.
     for (number, fault) in faults(writes.saturating_sub(8)).enumerate() {
         let name = format!("c{number}");
-        survive(&world, fault, async || create(&name).await, async || made(&world, &name).await).await;
+        survive(
+            &world,
+            fault,
+            async || create(&name).await,
+            async || made(&world, &name).await,
+        )
+        .await;
         assert_eq!(shape(&world, &name).await, expected, "{fault:?}");
         world.remove_by_hand(&name).await;
     }
@@ -92,11 +120,27 @@ async fn killed_at_any_write_of_a_creation_or_a_deletion_it_ends_the_same() {
         create(&name).await;
         made(&world, &name).await;
         operator.stop().await;
-        survive(&world, fault, async || world.delete_tenant(&name).await, async || world.until_gone(&name).await).await;
+        survive(
+            &world,
+            fault,
+            async || world.delete_tenant(&name).await,
+            async || world.until_gone(&name).await,
+        )
+        .await;
         world.sweep(&name).await;
     }
-    assert_eq!(world.etcd.etcdctl("root", &["user", "list"]).unwrap(), "root\n");
-    assert_eq!(world.etcd.etcdctl("root", &["get", "/", "--prefix", "--keys-only"]).unwrap().trim(), "");
+    assert_eq!(
+        world.etcd.etcdctl("root", &["user", "list"]).unwrap(),
+        "root\n"
+    );
+    assert_eq!(
+        world
+            .etcd
+            .etcdctl("root", &["get", "/", "--prefix", "--keys-only"])
+            .unwrap()
+            .trim(),
+        ""
+    );
     cloud.abort();
 }
 
@@ -107,31 +151,56 @@ async fn killed_at_any_write_of_an_upgrade_it_ends_the_same() {
     let upgraded = async |name: &str| {
         until("the new version", async || {
             let objects = world.objects(name).await;
-            let deployment = objects.iter().find(|(key, _)| key.starts_with("Deployment")).map(|(_, object)| object.to_string());
+            let deployment = objects
+                .iter()
+                .find(|(key, _)| key.starts_with("Deployment"))
+                .map(|(_, object)| object.to_string());
             match deployment.filter(|text| text.contains("kube-apiserver:v1.36.3")) {
                 Some(_) => Ok(()),
                 None => Err("the old version"),
             }
         })
         .await;
-        world.until_condition(name, "ControlPlaneReady", "False", None).await;
+        world
+            .until_condition(name, "ControlPlaneReady", "False", None)
+            .await;
     };
     let prepare = async |name: &str| {
         let operator = world.start(&[]);
-        world.make_tenant(name, &json!({"kubernetes": {"version": "v1.35.4"}})).await;
+        world
+            .make_tenant(name, &json!({"kubernetes": {"version": "v1.35.4"}}))
+            .await;
         made(&world, name).await;
         operator.stop().await;
     };
-    let upgrade = async |name: &str| world.patch_tenant(name, &json!({"spec": {"kubernetes": {"version": "v1.36.3"}}})).await;
+    let upgrade = async |name: &str| {
+        world
+            .patch_tenant(
+                name,
+                &json!({"spec": {"kubernetes": {"version": "v1.36.3"}}}),
+            )
+            .await;
+    };
     prepare("model").await;
-    let writes = count(&world, async || upgrade("model").await, async || upgraded("model").await).await;
+    let writes = count(
+        &world,
+        async || upgrade("model").await,
+        async || upgraded("model").await,
+    )
+    .await;
     println!("an upgrade takes {writes} writes");
     let expected = shape(&world, "model").await["objects"].clone();
     world.remove_by_hand("model").await;
     for (number, fault) in faults(writes.min(3)).enumerate() {
         let name = format!("u{number}");
         prepare(&name).await;
-        survive(&world, fault, async || upgrade(&name).await, async || upgraded(&name).await).await;
+        survive(
+            &world,
+            fault,
+            async || upgrade(&name).await,
+            async || upgraded(&name).await,
+        )
+        .await;
         assert_eq!(shape(&world, &name).await["objects"], expected, "{fault:?}");
         world.remove_by_hand(&name).await;
     }

@@ -13,7 +13,14 @@ fn leads(operator: &Operator) -> bool {
 }
 
 async fn until_leads(operator: &Operator) {
-    until("leadership", async || if leads(operator) { Ok(()) } else { Err("it stands by") }).await;
+    until("leadership", async || {
+        if leads(operator) {
+            Ok(())
+        } else {
+            Err("it stands by")
+        }
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -26,12 +33,19 @@ async fn one_writes_and_the_other_takes_over_at_once_when_it_stops_and_in_time_w
     world.make_tenant("one", &json!({})).await;
     world.until_planned("one").await;
     assert!(!leads(&second), "two leaders");
-    assert!(second.metric("steward_writes_total") < 0.5, "a standby wrote");
+    assert!(
+        second.metric("steward_writes_total") < 0.5,
+        "a standby wrote"
+    );
 
     let asked = Instant::now();
     first.stop().await;
     until_leads(&second).await;
-    assert!(asked.elapsed() < Duration::from_secs(5), "a lease that was given back was not taken at once: {:?}", asked.elapsed());
+    assert!(
+        asked.elapsed() < Duration::from_secs(5),
+        "a lease that was given back was not taken at once: {:?}",
+        asked.elapsed()
+    );
     world.make_tenant("two", &json!({})).await;
     world.until_planned("two").await;
 

@@ -24,7 +24,12 @@ impl Bench {
         let client = server.client().await.unwrap();
         let metrics = Metrics::default();
         let engine = Engine::new(client.clone(), Cluster::Management, metrics.clone());
-        Self { client, engine, metrics, namespace: server.namespace("engine").await.unwrap() }
+        Self {
+            client,
+            engine,
+            metrics,
+            namespace: server.namespace("engine").await.unwrap(),
+        }
     }
 
     fn object(&self, kind: Kind, content: &Value) -> Object {
@@ -42,12 +47,18 @@ impl Bench {
         for (field, value) in content.as_object().unwrap() {
             body[field] = value.clone();
         }
-        Object { key, stage: Stage::Config, because: "the test wants it", body }
+        Object {
+            key,
+            stage: Stage::Config,
+            because: "the test wants it",
+            body,
+        }
     }
 
     /// One object of every kind that a plain API server knows.
     fn objects(&self) -> Vec<Object> {
-        let subject = json!([{"kind": "Group", "apiGroup": "rbac.authorization.k8s.io", "name": "g"}]);
+        let subject =
+            json!([{"kind": "Group", "apiGroup": "rbac.authorization.k8s.io", "name": "g"}]);
         let rules = json!([{"apiGroups": [""], "resources": ["nodes"], "verbs": ["get"]}]);
         let role = |kind: &str| json!({"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": "r"});
         let pod = json!({"metadata": {"labels": {"a": "b"}}, "spec": {
@@ -84,30 +95,56 @@ impl Bench {
     }
 
     fn kinds(&self) -> Vec<Kind> {
-        self.objects().iter().map(|object| object.key.kind).collect()
+        self.objects()
+            .iter()
+            .map(|object| object.key.kind)
+            .collect()
     }
 
     async fn live(&self) -> Live {
         let selector = format!("{LABEL}={}", self.namespace);
-        self.engine.list_metadata(&self.kinds(), None, &selector).await.unwrap()
+        self.engine
+            .list_metadata(&self.kinds(), None, &selector)
+            .await
+            .unwrap()
     }
 
     async fn apply(&self, objects: &[Object]) -> Vec<Outcome> {
         let live = self.live().await;
         let objects: Vec<&Object> = objects.iter().collect();
-        self.engine.apply_all(&objects, &live).await.into_iter().map(Result::unwrap).collect()
+        self.engine
+            .apply_all(&objects, &live)
+            .await
+            .into_iter()
+            .map(Result::unwrap)
+            .collect()
     }
 
     fn requests(&self) -> usize {
-        self.metrics.render().lines().filter(|line| line.starts_with("steward_writes_total")).filter_map(|line| line.rsplit(' ').next()?.parse::<usize>().ok()).sum()
+        self.metrics
+            .render()
+            .lines()
+            .filter(|line| line.starts_with("steward_writes_total"))
+            .filter_map(|line| line.rsplit(' ').next()?.parse::<usize>().ok())
+            .sum()
     }
 
     /// Edits an object as a person with kubectl would.
     async fn edit(&self, key: &ObjectKey, patch: &Value) {
         use kube::api::{Patch, PatchParams};
-        let request = kube::core::Request::new(steward_operator::apply::path(key.kind, key.namespace.as_deref()))
-            .patch(&key.name, &PatchParams { field_manager: Some("kubectl-edit".into()), ..PatchParams::default() }, &Patch::Merge(patch))
-            .unwrap();
+        let request = kube::core::Request::new(steward_operator::apply::path(
+            key.kind,
+            key.namespace.as_deref(),
+        ))
+        .patch(
+            &key.name,
+            &PatchParams {
+                field_manager: Some("kubectl-edit".into()),
+                ..PatchParams::default()
+            },
+            &Patch::Merge(patch),
+        )
+        .unwrap();
         self.client.request::<Value>(request).await.unwrap();
     }
 }
@@ -116,11 +153,26 @@ impl Bench {
 async fn at_rest_no_kind_is_written_again_and_metadata_is_enough_to_know() {
     let bench = Bench::new().await;
     let objects = bench.objects();
-    assert!(bench.apply(&objects).await.iter().all(|outcome| matches!(outcome, Outcome::Created(_))));
+    assert!(
+        bench
+            .apply(&objects)
+            .await
+            .iter()
+            .all(|outcome| matches!(outcome, Outcome::Created(_)))
+    );
     let before = bench.requests();
     let outcomes = bench.apply(&objects).await;
-    assert!(outcomes.iter().all(|outcome| *outcome == Outcome::Unchanged));
-    assert_eq!(bench.requests(), before, "no request may be sent: {}", bench.metrics.render());
+    assert!(
+        outcomes
+            .iter()
+            .all(|outcome| *outcome == Outcome::Unchanged)
+    );
+    assert_eq!(
+        bench.requests(),
+        before,
+        "no request may be sent: {}",
+        bench.metrics.render()
+    );
 }
 
 #[tokio::test]
@@ -129,18 +181,35 @@ async fn whatever_someone_edits_or_deletes_comes_back() {
     let objects = bench.objects();
     bench.apply(&objects).await;
     for object in &objects {
-        bench.edit(&object.key, &json!({"metadata": {"labels": {"extra": "changed"}}})).await;
+        bench
+            .edit(
+                &object.key,
+                &json!({"metadata": {"labels": {"extra": "changed"}}}),
+            )
+            .await;
         let outcomes = bench.apply(&objects).await;
-        let changed: Vec<&ObjectKey> =
-            objects.iter().zip(&outcomes).filter(|(_, outcome)| **outcome != Outcome::Unchanged).map(|(object, _)| &object.key).collect();
+        let changed: Vec<&ObjectKey> = objects
+            .iter()
+            .zip(&outcomes)
+            .filter(|(_, outcome)| **outcome != Outcome::Unchanged)
+            .map(|(object, _)| &object.key)
+            .collect();
         assert_eq!(changed, [&object.key]);
         let live = bench.live().await;
-        assert_eq!(live.0[&object.key]["metadata"]["labels"]["extra"], "x", "{}", object.key);
+        assert_eq!(
+            live.0[&object.key]["metadata"]["labels"]["extra"], "x",
+            "{}",
+            object.key
+        );
 
         bench.engine.delete(&object.key, None).await.unwrap();
         let outcomes = bench.apply(&objects).await;
-        let made: Vec<&ObjectKey> =
-            objects.iter().zip(&outcomes).filter(|(_, outcome)| matches!(outcome, Outcome::Created(_))).map(|(object, _)| &object.key).collect();
+        let made: Vec<&ObjectKey> = objects
+            .iter()
+            .zip(&outcomes)
+            .filter(|(_, outcome)| matches!(outcome, Outcome::Created(_)))
+            .map(|(object, _)| &object.key)
+            .collect();
         assert!(made.contains(&&object.key), "{made:?}");
     }
 }
@@ -150,12 +219,20 @@ async fn a_changed_field_deep_inside_is_noticed_and_put_right() {
     let bench = Bench::new().await;
     let objects = bench.objects();
     bench.apply(&objects).await;
-    let find = |kind| objects.iter().find(|object| object.key.kind == kind).unwrap();
+    let find = |kind| {
+        objects
+            .iter()
+            .find(|object| object.key.kind == kind)
+            .unwrap()
+    };
     let edits = [
         (Kind::Secret, json!({"data": {"a": "Yw=="}})),
         (Kind::Secret, json!({"data": {"a": null}})),
         (Kind::Deployment, json!({"spec": {"replicas": 7}})),
-        (Kind::Deployment, json!({"spec": {"template": {"spec": {"containers": [{"name": "c", "image": "other"}]}}}})),
+        (
+            Kind::Deployment,
+            json!({"spec": {"template": {"spec": {"containers": [{"name": "c", "image": "other"}]}}}}),
+        ),
         (Kind::Service, json!({"spec": {"selector": {"a": "other"}}})),
         (Kind::ClusterRole, json!({"rules": []})),
         (Kind::EndpointSlice, json!({"endpoints": []})),
@@ -164,10 +241,17 @@ async fn a_changed_field_deep_inside_is_noticed_and_put_right() {
         let object = find(kind);
         bench.edit(&object.key, &edit).await;
         let outcomes = bench.apply(&objects).await;
-        let updated = outcomes.iter().filter(|outcome| matches!(outcome, Outcome::Updated(_))).count();
+        let updated = outcomes
+            .iter()
+            .filter(|outcome| matches!(outcome, Outcome::Updated(_)))
+            .count();
         assert_eq!(updated, 1, "{kind:?}: {edit}");
         let after = bench.engine.get(&object.key).await.unwrap().unwrap();
-        assert_eq!(steward_plan::compare::difference(&object.body["data"], &after["data"]), None, "{kind:?}");
+        assert_eq!(
+            steward_plan::compare::difference(&object.body["data"], &after["data"]),
+            None,
+            "{kind:?}"
+        );
     }
 }
 
@@ -176,8 +260,16 @@ async fn a_status_or_a_foreign_field_causes_no_write() {
     let bench = Bench::new().await;
     let objects = bench.objects();
     bench.apply(&objects).await;
-    let deployment = objects.iter().find(|object| object.key.kind == Kind::Deployment).unwrap();
-    bench.edit(&deployment.key, &json!({"metadata": {"annotations": {"someone.else/x": "y"}}})).await;
+    let deployment = objects
+        .iter()
+        .find(|object| object.key.kind == Kind::Deployment)
+        .unwrap();
+    bench
+        .edit(
+            &deployment.key,
+            &json!({"metadata": {"annotations": {"someone.else/x": "y"}}}),
+        )
+        .await;
     let before = bench.requests();
     bench.apply(&objects).await;
     assert_eq!(bench.requests(), before);
@@ -219,6 +311,10 @@ async fn what_is_no_longer_planned_is_removed_and_nothing_else() {
 #[tokio::test]
 async fn a_kind_that_is_not_served_has_no_objects() {
     let bench = Bench::new().await;
-    let live = bench.engine.list(&[Kind::IngressRouteTcp, Kind::TlsRouteV1], None, "a=b").await.unwrap();
+    let live = bench
+        .engine
+        .list(&[Kind::IngressRouteTcp, Kind::TlsRouteV1], None, "a=b")
+        .await
+        .unwrap();
     assert!(live.0.is_empty());
 }

@@ -20,7 +20,10 @@ async fn bootstrap_turns_authentication_on_once_and_may_be_repeated() {
     etcd.bootstrap().await.unwrap();
     let again = Etcd::connect(&server.root()).await.unwrap();
     let health = again.health().await.unwrap();
-    assert!(health.authenticated && !health.full && health.bytes > 0, "{health:?}");
+    assert!(
+        health.authenticated && !health.full && health.bytes > 0,
+        "{health:?}"
+    );
 }
 
 #[tokio::test]
@@ -29,10 +32,20 @@ async fn a_tenant_reads_and_writes_its_own_keys_and_nobody_else_s() {
     let etcd = bootstrapped(&server).await;
     for tenant in ["blue", "blueberry"] {
         assert!(etcd.ensure(tenant, tenant).await.unwrap(), "made");
-        assert!(!etcd.ensure(tenant, tenant).await.unwrap(), "nothing left to do");
-        server.etcdctl(tenant, &["put", &format!("/{tenant}/registry/a"), "secret"]).unwrap();
+        assert!(
+            !etcd.ensure(tenant, tenant).await.unwrap(),
+            "nothing left to do"
+        );
+        server
+            .etcdctl(tenant, &["put", &format!("/{tenant}/registry/a"), "secret"])
+            .unwrap();
     }
-    assert!(server.etcdctl("blue", &["get", "/blue/", "--prefix"]).unwrap().contains("secret"));
+    assert!(
+        server
+            .etcdctl("blue", &["get", "/blue/", "--prefix"])
+            .unwrap()
+            .contains("secret")
+    );
     for forbidden in [
         &["get", "/blueberry/registry/a"][..],
         &["get", "/blue", "--prefix"],
@@ -53,9 +66,23 @@ async fn rights_that_someone_changed_are_healed() {
     etcd.ensure("blue", "blue").await.unwrap();
     etcd.ensure("red", "red").await.unwrap();
     for tampering in [
-        &["role", "grant-permission", "blue", "readwrite", "/red/", "/red0"][..],
+        &[
+            "role",
+            "grant-permission",
+            "blue",
+            "readwrite",
+            "/red/",
+            "/red0",
+        ][..],
         &["role", "revoke-permission", "blue", "/blue/", "/blue0"],
-        &["role", "grant-permission", "blue", "read", "/blue/", "/blue0"],
+        &[
+            "role",
+            "grant-permission",
+            "blue",
+            "read",
+            "/blue/",
+            "/blue0",
+        ],
         &["user", "grant-role", "blue", "red"],
         &["user", "revoke-role", "blue", "blue"],
         &["user", "delete", "blue"],
@@ -65,7 +92,9 @@ async fn rights_that_someone_changed_are_healed() {
         assert!(etcd.ensure("blue", "blue").await.unwrap(), "{tampering:?}");
         assert!(!etcd.ensure("blue", "blue").await.unwrap(), "{tampering:?}");
         server.etcdctl("blue", &["put", "/blue/x", "1"]).unwrap();
-        server.etcdctl("blue", &["get", "/red/", "--prefix"]).unwrap_err();
+        server
+            .etcdctl("blue", &["get", "/red/", "--prefix"])
+            .unwrap_err();
     }
 }
 
@@ -80,13 +109,26 @@ async fn removal_takes_data_user_and_role_and_spares_the_neighbours() {
     for number in 0..1200 {
         server_put(&server, &format!("/blue/registry/{number:04}")).await;
     }
-    server.etcdctl("blueberry", &["put", "/blueberry/x", "1"]).unwrap();
+    server
+        .etcdctl("blueberry", &["put", "/blueberry/x", "1"])
+        .unwrap();
     etcd.remove("blue", "blue").await.unwrap();
     etcd.remove("blue", "blue").await.unwrap();
-    let left = server.etcdctl("root", &["get", "/", "--prefix", "--keys-only"]).unwrap();
-    assert_eq!(left.split_whitespace().collect::<Vec<_>>(), ["/blueberry/x"]);
-    assert_eq!(server.etcdctl("root", &["user", "list"]).unwrap(), "blueberry\nroot\n");
-    assert_eq!(server.etcdctl("root", &["role", "list"]).unwrap(), "blueberry\nroot\n");
+    let left = server
+        .etcdctl("root", &["get", "/", "--prefix", "--keys-only"])
+        .unwrap();
+    assert_eq!(
+        left.split_whitespace().collect::<Vec<_>>(),
+        ["/blueberry/x"]
+    );
+    assert_eq!(
+        server.etcdctl("root", &["user", "list"]).unwrap(),
+        "blueberry\nroot\n"
+    );
+    assert_eq!(
+        server.etcdctl("root", &["role", "list"]).unwrap(),
+        "blueberry\nroot\n"
+    );
 }
 
 async fn server_put(server: &EtcdServer, key: &str) {
@@ -98,9 +140,16 @@ async fn server_put(server: &EtcdServer, key: &str) {
         let tls = TlsOptions::new()
             .ca_certificate(Certificate::from_pem(access.ca))
             .identity(Identity::from_pem(access.certificate, access.key));
-        Client::connect(&access.endpoints, Some(ConnectOptions::new().with_tls(tls))).await.unwrap()
+        Client::connect(&access.endpoints, Some(ConnectOptions::new().with_tls(tls)))
+            .await
+            .unwrap()
     });
-    client.await.kv_client().put(key, "value", None).await.unwrap();
+    client
+        .await
+        .kv_client()
+        .put(key, "value", None)
+        .await
+        .unwrap();
 }
 
 #[tokio::test]
@@ -108,7 +157,11 @@ async fn a_full_etcd_says_so() {
     let server = EtcdServer::start(&["--quota-backend-bytes=1048576"]).await;
     let etcd = bootstrapped(&server).await;
     let value = "x".repeat(100_000);
-    let full = (0..40).any(|number| server.etcdctl("root", &["put", &format!("/k{number}"), &value]).is_err());
+    let full = (0..40).any(|number| {
+        server
+            .etcdctl("root", &["put", &format!("/k{number}"), &value])
+            .is_err()
+    });
     assert!(full, "the quota was not reached");
     assert!(etcd.health().await.unwrap().full);
 }
@@ -118,10 +171,19 @@ async fn a_stopped_etcd_is_unreachable_and_usable_again_when_it_is_back() {
     let mut server = EtcdServer::start(&[]).await;
     let etcd = bootstrapped(&server).await;
     server.stop();
-    assert!(matches!(etcd.health().await, Err(Error::Unreachable { .. })), "{:?}", etcd.health().await);
-    assert!(matches!(etcd.ensure("blue", "blue").await, Err(Error::Unreachable { .. })));
+    assert!(
+        matches!(etcd.health().await, Err(Error::Unreachable { .. })),
+        "{:?}",
+        etcd.health().await
+    );
+    assert!(matches!(
+        etcd.ensure("blue", "blue").await,
+        Err(Error::Unreachable { .. })
+    ));
     server.run().await;
-    let back = steward_lab::poll(std::time::Duration::from_secs(20), async || etcd.ensure("blue", "blue").await);
+    let back = steward_lab::poll(std::time::Duration::from_secs(20), async || {
+        etcd.ensure("blue", "blue").await
+    });
     assert!(back.await.unwrap());
 }
 

@@ -43,7 +43,11 @@ pub(crate) struct Faults {
 
 impl Faults {
     pub(crate) fn new(fault: Fault) -> Self {
-        Self { fault: Arc::new(Mutex::new(fault)), writes: Arc::default(), died: Arc::default() }
+        Self {
+            fault: Arc::new(Mutex::new(fault)),
+            writes: Arc::default(),
+            died: Arc::default(),
+        }
     }
 
     pub(crate) fn set(&self, fault: Fault) {
@@ -63,7 +67,10 @@ impl Faults {
     pub(crate) async fn client(&self, server: &ApiServer) -> kube::Client {
         let mut config = server.config().await.unwrap();
         config.default_retry = false;
-        ClientBuilder::try_from(config).unwrap().with_layer(self).build()
+        ClientBuilder::try_from(config)
+            .unwrap()
+            .with_layer(self)
+            .build()
     }
 }
 
@@ -71,7 +78,10 @@ impl<S> Layer<S> for Faults {
     type Service = Faulty<S>;
 
     fn layer(&self, inner: S) -> Faulty<S> {
-        Faulty { inner, faults: self.clone() }
+        Faulty {
+            inner,
+            faults: self.clone(),
+        }
     }
 }
 
@@ -100,7 +110,11 @@ where
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
         let write = *request.method() != Method::GET;
-        let number = if write { self.faults.writes.fetch_add(1, Ordering::SeqCst) + 1 } else { 0 };
+        let number = if write {
+            self.faults.writes.fetch_add(1, Ordering::SeqCst) + 1
+        } else {
+            0
+        };
         let fault = *self.faults.fault.lock().unwrap();
         let died = self.faults.died.clone();
         let dead = async move {
@@ -110,7 +124,9 @@ where
         match fault {
             Fault::Away => Box::pin(async { Err("the API server is away".into()) }),
             Fault::DieBefore(at) if write && number >= at => Box::pin(dead),
-            Fault::Refuse(every, code) if write && (number * 7919 % 97) % every == 0 => Box::pin(async move { Ok(refusal(code)) }),
+            Fault::Refuse(every, code) if write && (number * 7919 % 97) % every == 0 => {
+                Box::pin(async move { Ok(refusal(code)) })
+            }
             Fault::DieAfter(at) if write && number > at => Box::pin(dead),
             Fault::DieAfter(at) if write && number == at => {
                 let carried_out = self.inner.call(request);
@@ -132,5 +148,8 @@ fn refusal(code: u16) -> Answer {
         "reason": match code { 409 => "Conflict", 429 => "TooManyRequests", _ => "InternalError" },
         "message": "the test wants it so"});
     let body = Full::new(Bytes::from(status.to_string())).map_err(BoxError::from);
-    Response::builder().status(code).body(Box::new(body) as _).unwrap()
+    Response::builder()
+        .status(code)
+        .body(Box::new(body) as _)
+        .unwrap()
 }

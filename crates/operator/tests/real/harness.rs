@@ -28,7 +28,7 @@ use tokio_util::sync::CancellationToken;
 use crate::programs::EtcdServer;
 
 /// Long enough for a busy machine.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
 
 /// An API server with our CRDs, a datastore, and room for operators.
 pub(crate) struct World {
@@ -57,10 +57,19 @@ impl World {
         let client = server.client().await.unwrap();
         install_crds(&client).await;
         let etcd = EtcdServer::start(&[]).await;
-        let mut root = steward_operator::datastore::etcd::Etcd::connect(&etcd.root()).await.unwrap();
+        let mut root = steward_operator::datastore::etcd::Etcd::connect(&etcd.root())
+            .await
+            .unwrap();
         root.bootstrap().await.unwrap();
         let namespace = server.namespace("tenants").await.unwrap();
-        let world = Self { server, client, etcd, store: format!("store-{namespace}"), namespace, _room: room };
+        let world = Self {
+            server,
+            client,
+            etcd,
+            store: format!("store-{namespace}"),
+            namespace,
+            _room: room,
+        };
         world.make_store().await;
         world
     }
@@ -74,12 +83,22 @@ impl World {
             ("tls.key", access.key.clone()),
         ];
         let secret = Secret {
-            metadata: kube::api::ObjectMeta { name: Some("etcd".into()), ..Default::default() },
-            data: Some(data.into_iter().map(|(key, text)| (key.to_owned(), ByteString(text.into_bytes()))).collect()),
+            metadata: kube::api::ObjectMeta {
+                name: Some("etcd".into()),
+                ..Default::default()
+            },
+            data: Some(
+                data.into_iter()
+                    .map(|(key, text)| (key.to_owned(), ByteString(text.into_bytes())))
+                    .collect(),
+            ),
             ..Default::default()
         };
         let secrets: Api<Secret> = Api::namespaced(self.client.clone(), &self.namespace);
-        secrets.create(&PostParams::default(), &secret).await.unwrap();
+        secrets
+            .create(&PostParams::default(), &secret)
+            .await
+            .unwrap();
         let reference = |key: &str| json!({"secretReference": {"name": "etcd", "namespace": self.namespace, "keyPath": key}});
         let store: DataStore = serde_json::from_value(json!({
             "apiVersion": "steward.butlerlabs.dev/v1alpha1", "kind": "DataStore", "metadata": {"name": self.store},
@@ -88,13 +107,29 @@ impl World {
                 "clientCertificate": {"certificate": reference("tls.crt"), "privateKey": reference("tls.key")}}},
         }))
         .unwrap();
-        self.stores().create(&PostParams::default(), &store).await.unwrap();
+        self.stores()
+            .create(&PostParams::default(), &store)
+            .await
+            .unwrap();
     }
 
     pub(crate) fn config(&self, flags: &[&str]) -> Config {
-        let usual = ["steward-operator", "--metrics-bind-address=0", "--health-probe-bind-address=0", "--leader-elect=false", "--pod-name=test"];
-        let own = [format!("--datastore={}", self.store), format!("--pod-namespace={}", self.namespace)];
-        let all = usual.iter().map(ToString::to_string).chain(own).chain(flags.iter().map(ToString::to_string));
+        let usual = [
+            "steward-operator",
+            "--metrics-bind-address=0",
+            "--health-probe-bind-address=0",
+            "--leader-elect=false",
+            "--pod-name=test",
+        ];
+        let own = [
+            format!("--datastore={}", self.store),
+            format!("--pod-namespace={}", self.namespace),
+        ];
+        let all = usual
+            .iter()
+            .map(ToString::to_string)
+            .chain(own)
+            .chain(flags.iter().map(ToString::to_string));
         Config::try_parse_from(all).unwrap()
     }
 
@@ -104,11 +139,19 @@ impl World {
 
     pub(crate) fn start_with(&self, client: Client, flags: &[&str], extras: Extras) -> Operator {
         let _ = tracing_subscriber::fmt()
-            .with_env_filter(tracing_subscriber::EnvFilter::try_from_default_env().unwrap_or_else(|_| "warn,kube_client=error".into()))
+            .with_env_filter(
+                tracing_subscriber::EnvFilter::try_from_default_env()
+                    .unwrap_or_else(|_| "warn,kube_client=error".into()),
+            )
             .with_test_writer()
             .try_init();
         let stop = CancellationToken::new();
-        let task = tokio::spawn(run::run(self.config(flags), client, extras.clone(), stop.clone()));
+        let task = tokio::spawn(run::run(
+            self.config(flags),
+            client,
+            extras.clone(),
+            stop.clone(),
+        ));
         Operator { extras, stop, task }
     }
 
@@ -134,7 +177,10 @@ impl World {
         });
         json_merge(&mut body["spec"], spec);
         let tenant: TenantControlPlane = serde_json::from_value(body).unwrap();
-        self.tenants().create(&PostParams::default(), &tenant).await.unwrap()
+        self.tenants()
+            .create(&PostParams::default(), &tenant)
+            .await
+            .unwrap()
     }
 
     /// Plays the cloud: gives the tenant's Service an address.
@@ -142,7 +188,9 @@ impl World {
         let services: Api<Service> = Api::namespaced(self.client.clone(), &self.namespace);
         let patch = json!({"status": {"loadBalancer": {"ingress": [{"ip": address}]}}});
         until("the Service", async || {
-            let found = services.patch_status(name, &PatchParams::default(), &Patch::Merge(&patch)).await;
+            let found = services
+                .patch_status(name, &PatchParams::default(), &Patch::Merge(&patch))
+                .await;
             found.map(drop).map_err(|error| error.to_string())
         })
         .await;
@@ -170,23 +218,55 @@ impl World {
             steward_operator::metrics::Metrics::default(),
         );
         let kinds = steward_plan::managed_kinds(&steward_plan::Platform::default());
-        let live = engine.list(&kinds, Some(&self.namespace), &format!("steward.butlerlabs.dev/name={name}")).await.unwrap();
-        live.0.into_iter().map(|(key, object)| (key.to_string(), object)).collect()
+        let live = engine
+            .list(
+                &kinds,
+                Some(&self.namespace),
+                &format!("steward.butlerlabs.dev/name={name}"),
+            )
+            .await
+            .unwrap();
+        live.0
+            .into_iter()
+            .map(|(key, object)| (key.to_string(), object))
+            .collect()
     }
 
-    pub(crate) async fn condition(&self, name: &str, type_: &str) -> Option<(String, String, String)> {
+    pub(crate) async fn condition(
+        &self,
+        name: &str,
+        type_: &str,
+    ) -> Option<(String, String, String)> {
         let tenant = self.tenants().get(name).await.ok()?;
         let conditions = tenant.status?.conditions;
-        conditions.into_iter().find(|condition| condition.type_ == type_).map(|c| (c.status, c.reason, c.message))
+        conditions
+            .into_iter()
+            .find(|condition| condition.type_ == type_)
+            .map(|c| (c.status, c.reason, c.message))
     }
 
     /// Waits until a condition is as wished.
-    pub(crate) async fn until_condition(&self, name: &str, type_: &str, status: &str, reason: Option<&str>) {
-        until(&format!("{type_}={status} ({reason:?}) of {name}"), async || {
-            let found = self.condition(name, type_).await;
-            let fits = found.as_ref().is_some_and(|(s, r, _)| s == status && reason.is_none_or(|reason| reason == r));
-            if fits { Ok(()) } else { Err(format!("{found:?}")) }
-        })
+    pub(crate) async fn until_condition(
+        &self,
+        name: &str,
+        type_: &str,
+        status: &str,
+        reason: Option<&str>,
+    ) {
+        until(
+            &format!("{type_}={status} ({reason:?}) of {name}"),
+            async || {
+                let found = self.condition(name, type_).await;
+                let fits = found.as_ref().is_some_and(|(s, r, _)| {
+                    s == status && reason.is_none_or(|reason| reason == r)
+                });
+                if fits {
+                    Ok(())
+                } else {
+                    Err(format!("{found:?}"))
+                }
+            },
+        )
         .await;
     }
 
@@ -195,23 +275,41 @@ impl World {
         until(&format!("everything of {name}"), async || {
             let objects = self.objects(name).await;
             let deployed = objects.iter().any(|(key, _)| key.starts_with("Deployment"));
-            if deployed { Ok(()) } else { Err(format!("{:?}", objects.iter().map(|(key, _)| key).collect::<Vec<_>>())) }
+            if deployed {
+                Ok(())
+            } else {
+                Err(format!(
+                    "{:?}",
+                    objects.iter().map(|(key, _)| key).collect::<Vec<_>>()
+                ))
+            }
         })
         .await;
     }
 
-    /// Plays the cloud in the background: every LoadBalancer gets an address.
+    /// Plays the cloud in the background: every `LoadBalancer` gets an address.
     pub(crate) fn play_cloud(&self) -> Background {
         let services: Api<Service> = Api::namespaced(self.client.clone(), &self.namespace);
         Background(tokio::spawn(async move {
             loop {
-                for service in services.list(&ListParams::default()).await.map(|list| list.items).unwrap_or_default() {
-                    let ingress = service.status.and_then(|status| status.load_balancer?.ingress);
-                    let wants = service.spec.and_then(|spec| spec.type_).as_deref() == Some("LoadBalancer");
+                for service in services
+                    .list(&ListParams::default())
+                    .await
+                    .map(|list| list.items)
+                    .unwrap_or_default()
+                {
+                    let ingress = service
+                        .status
+                        .and_then(|status| status.load_balancer?.ingress);
+                    let wants =
+                        service.spec.and_then(|spec| spec.type_).as_deref() == Some("LoadBalancer");
                     if wants && ingress.is_none_or(|all| all.is_empty()) {
-                        let patch = json!({"status": {"loadBalancer": {"ingress": [{"ip": "10.40.0.7"}]}}});
+                        let patch =
+                            json!({"status": {"loadBalancer": {"ingress": [{"ip": "10.40.0.7"}]}}});
                         let name = service.metadata.name.unwrap_or_default();
-                        let _ = services.patch_status(&name, &PatchParams::default(), &Patch::Merge(&patch)).await;
+                        let _ = services
+                            .patch_status(&name, &PatchParams::default(), &Patch::Merge(&patch))
+                            .await;
                     }
                 }
                 tokio::time::sleep(Duration::from_millis(50)).await;
@@ -220,20 +318,30 @@ impl World {
     }
 
     pub(crate) async fn patch_tenant(&self, name: &str, patch: &Value) {
-        self.tenants().patch(name, &PatchParams::default(), &Patch::Merge(patch)).await.unwrap();
+        self.tenants()
+            .patch(name, &PatchParams::default(), &Patch::Merge(patch))
+            .await
+            .unwrap();
     }
 
     /// Edits an object named as [`World::objects`] names it, as a person with kubectl would.
     pub(crate) async fn patch_object(&self, key: &str, patch: &Value) {
         let (path, name) = path_of(key);
-        let params = PatchParams { field_manager: Some("kubectl-edit".into()), ..PatchParams::default() };
-        let request = kube::core::Request::new(path).patch(&name, &params, &Patch::Merge(patch)).unwrap();
+        let params = PatchParams {
+            field_manager: Some("kubectl-edit".into()),
+            ..PatchParams::default()
+        };
+        let request = kube::core::Request::new(path)
+            .patch(&name, &params, &Patch::Merge(patch))
+            .unwrap();
         self.client.request::<Value>(request).await.unwrap();
     }
 
     pub(crate) async fn delete_object(&self, key: &str) {
         let (path, name) = path_of(key);
-        let request = kube::core::Request::new(path).delete(&name, &DeleteParams::default()).unwrap();
+        let request = kube::core::Request::new(path)
+            .delete(&name, &DeleteParams::default())
+            .unwrap();
         self.client.request::<Value>(request).await.unwrap();
     }
 
@@ -247,22 +355,32 @@ impl World {
     /// Removes a tenant without an operator.
     pub(crate) async fn remove_by_hand(&self, name: &str) {
         let tenant = self.tenants().get(name).await.unwrap();
-        self.patch_tenant(name, &json!({"metadata": {"finalizers": null}})).await;
+        self.patch_tenant(name, &json!({"metadata": {"finalizers": null}}))
+            .await;
         self.delete_tenant(name).await;
         self.sweep(name).await;
         let uid = tenant.metadata.uid.unwrap();
-        let root = steward_operator::datastore::etcd::Etcd::connect(&self.etcd.root()).await.unwrap();
-        steward_operator::datastore::Datastore::remove(&root, &uid, &uid).await.unwrap();
+        let root = steward_operator::datastore::etcd::Etcd::connect(&self.etcd.root())
+            .await
+            .unwrap();
+        steward_operator::datastore::Datastore::remove(&root, &uid, &uid)
+            .await
+            .unwrap();
     }
 
     pub(crate) async fn delete_tenant(&self, name: &str) {
-        self.tenants().delete(name, &DeleteParams::default()).await.unwrap();
+        self.tenants()
+            .delete(name, &DeleteParams::default())
+            .await
+            .unwrap();
     }
 
     pub(crate) async fn until_gone(&self, name: &str) {
-        until(&format!("{name} to be gone"), async || match self.tenants().get_opt(name).await.unwrap() {
-            None => Ok(()),
-            Some(found) => Err(format!("{:?}", found.metadata.finalizers)),
+        until(&format!("{name} to be gone"), async || {
+            match self.tenants().get_opt(name).await.unwrap() {
+                None => Ok(()),
+                Some(found) => Err(format!("{:?}", found.metadata.finalizers)),
+            }
         })
         .await;
     }
@@ -289,7 +407,10 @@ impl Operator {
 
     pub(crate) fn metric(&self, starts: &str) -> f64 {
         let text = self.extras.metrics.render();
-        text.lines().filter(|line| line.starts_with(starts)).filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).sum()
+        text.lines()
+            .filter(|line| line.starts_with(starts))
+            .filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok())
+            .sum()
     }
 }
 
@@ -312,31 +433,59 @@ impl Drop for Background {
 fn path_of(key: &str) -> (String, String) {
     let (kind, rest) = key.split_once(' ').unwrap();
     let (namespace, name) = rest.split_once('/').unwrap();
-    let kind = steward_plan::Kind::ALL.into_iter().find(|known| known.names().2 == kind).unwrap();
-    (steward_operator::apply::path(kind, Some(namespace)), name.to_owned())
+    let kind = steward_plan::Kind::ALL
+        .into_iter()
+        .find(|known| known.names().2 == kind)
+        .unwrap();
+    (
+        steward_operator::apply::path(kind, Some(namespace)),
+        name.to_owned(),
+    )
 }
 
 async fn install_crds(client: &Client) {
     let api: Api<CustomResourceDefinition> = Api::all(client.clone());
     for crd in steward_api::crds::all().unwrap() {
         let name = crd.metadata.name.clone().unwrap();
-        api.patch(&name, &PatchParams::apply("test").force(), &Patch::Apply(&crd)).await.unwrap();
+        api.patch(
+            &name,
+            &PatchParams::apply("test").force(),
+            &Patch::Apply(&crd),
+        )
+        .await
+        .unwrap();
         until(&name, async || {
             let found = api.get(&name).await.map_err(|error| error.to_string())?;
-            let conditions = found.status.and_then(|status| status.conditions).unwrap_or_default();
-            let ready = conditions.iter().any(|c| c.type_ == "Established" && c.status == "True");
-            if ready { Ok(()) } else { Err("not established".to_owned()) }
+            let conditions = found
+                .status
+                .and_then(|status| status.conditions)
+                .unwrap_or_default();
+            let ready = conditions
+                .iter()
+                .any(|c| c.type_ == "Established" && c.status == "True");
+            if ready {
+                Ok(())
+            } else {
+                Err("not established".to_owned())
+            }
         })
         .await;
     }
     until("the API to be served", async || {
         let tenants: Api<TenantControlPlane> = Api::all(client.clone());
-        tenants.list(&ListParams::default().limit(1)).await.map(drop).map_err(|error| error.to_string())
+        tenants
+            .list(&ListParams::default().limit(1))
+            .await
+            .map(drop)
+            .map_err(|error| error.to_string())
     })
     .await;
 }
 
-pub(crate) async fn until<E: std::fmt::Display>(what: &str, look: impl AsyncFnMut() -> Result<(), E>) {
+pub(crate) async fn until<E: std::fmt::Display>(
+    what: &str,
+    look: impl AsyncFnMut() -> Result<(), E>,
+) {
     if let Err(seen) = steward_lab::poll(PATIENCE, look).await {
         panic!("waited {PATIENCE:?} for {what}; last seen: {seen}");
     }

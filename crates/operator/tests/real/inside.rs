@@ -40,28 +40,61 @@ impl TenantServer {
     async fn start(world: &World, name: &str, uid: &str, port: u16) -> Self {
         let folder = tempfile::tempdir().unwrap();
         for (key, object) in world.objects(name).await {
-            let Some(secret) = key.strip_prefix("Secret ").and_then(|key| key.split('/').nth(1)) else { continue };
-            for entry in object["data"].as_object().into_iter().flat_map(|data| data.keys()) {
+            let Some(secret) = key
+                .strip_prefix("Secret ")
+                .and_then(|key| key.split('/').nth(1))
+            else {
+                continue;
+            };
+            for entry in object["data"]
+                .as_object()
+                .into_iter()
+                .flat_map(|data| data.keys())
+            {
                 let text = secret_text(&object, entry).unwrap();
                 std::fs::write(folder.path().join(format!("{secret}.{entry}")), text).unwrap();
             }
         }
-        let file = |secret: &str, entry: &str| folder.path().join(format!("{name}-{secret}.{entry}")).display().to_string();
+        let file = |secret: &str, entry: &str| {
+            folder
+                .path()
+                .join(format!("{name}-{secret}.{entry}"))
+                .display()
+                .to_string()
+        };
         let arguments = vec![
             format!("--etcd-servers=https://{}", world.etcd.endpoint),
             format!("--etcd-prefix=/{uid}"),
             format!("--etcd-cafile={}", file("datastore-certificate", "ca.crt")),
-            format!("--etcd-certfile={}", file("datastore-certificate", "server.crt")),
-            format!("--etcd-keyfile={}", file("datastore-certificate", "server.key")),
+            format!(
+                "--etcd-certfile={}",
+                file("datastore-certificate", "server.crt")
+            ),
+            format!(
+                "--etcd-keyfile={}",
+                file("datastore-certificate", "server.key")
+            ),
             "--etcd-compaction-interval=0".into(),
             "--bind-address=127.0.0.1".into(),
             "--advertise-address=127.0.0.1".into(),
             format!("--secure-port={port}"),
-            format!("--tls-cert-file={}", file("api-server-certificate", "apiserver.crt")),
-            format!("--tls-private-key-file={}", file("api-server-certificate", "apiserver.key")),
+            format!(
+                "--tls-cert-file={}",
+                file("api-server-certificate", "apiserver.crt")
+            ),
+            format!(
+                "--tls-private-key-file={}",
+                file("api-server-certificate", "apiserver.key")
+            ),
             format!("--client-ca-file={}", file("ca", "ca.crt")),
-            format!("--service-account-key-file={}", file("sa-certificate", "sa.pub")),
-            format!("--service-account-signing-key-file={}", file("sa-certificate", "sa.key")),
+            format!(
+                "--service-account-key-file={}",
+                file("sa-certificate", "sa.pub")
+            ),
+            format!(
+                "--service-account-signing-key-file={}",
+                file("sa-certificate", "sa.key")
+            ),
             "--service-account-issuer=https://kubernetes.default.svc.cluster.local".into(),
             "--service-cluster-ip-range=10.96.0.0/16".into(),
             "--authorization-mode=Node,RBAC".into(),
@@ -69,16 +102,29 @@ impl TenantServer {
             "--endpoint-reconciler-type=none".into(),
             format!("--cert-dir={}", folder.path().display()),
         ];
-        let mut server = Self { folder, arguments, child: None };
+        let mut server = Self {
+            folder,
+            arguments,
+            child: None,
+        };
         server.run();
         server
     }
 
     fn run(&mut self) {
         let options = Options::from_env().unwrap();
-        let kubernetes = parts::ensure(Part::Kubernetes(Release::default()), &options, &Progress::stderr()).unwrap();
+        let kubernetes = parts::ensure(
+            Part::Kubernetes(Release::default()),
+            &options,
+            &Progress::stderr(),
+        )
+        .unwrap();
         let log = std::fs::File::create(self.folder.path().join("log")).unwrap();
-        let child = Command::new(kubernetes.path("kube-apiserver").unwrap()).args(&self.arguments).stdin(Stdio::null()).stderr(log).spawn();
+        let child = Command::new(kubernetes.path("kube-apiserver").unwrap())
+            .args(&self.arguments)
+            .stdin(Stdio::null())
+            .stderr(log)
+            .spawn();
         self.child = Some(child.unwrap());
     }
 
@@ -94,9 +140,13 @@ impl Drop for TenantServer {
     fn drop(&mut self) {
         self.stop();
         if std::thread::panicking() {
-            let log = std::fs::read_to_string(Path::new(self.folder.path()).join("log")).unwrap_or_default();
+            let log = std::fs::read_to_string(Path::new(self.folder.path()).join("log"))
+                .unwrap_or_default();
             let lines: Vec<&str> = log.lines().collect();
-            eprintln!("the tenant's API server said last:\n{}", lines[lines.len().saturating_sub(8)..].join("\n"));
+            eprintln!(
+                "the tenant's API server said last:\n{}",
+                lines[lines.len().saturating_sub(8)..].join("\n")
+            );
         }
     }
 }
@@ -104,16 +154,30 @@ impl Drop for TenantServer {
 fn target(secret: &Value, namespace: &str, port: u16) -> Option<Target> {
     let kubeconfig = secret_text(secret, "super-admin.svc")?;
     let server_name = Some(format!("blue.{namespace}.svc"));
-    Some(Target { url: format!("https://127.0.0.1:{port}").parse().ok()?, server_name, kubeconfig })
+    Some(Target {
+        url: format!("https://127.0.0.1:{port}").parse().ok()?,
+        server_name,
+        kubeconfig,
+    })
 }
 
 const KINDS: [Kind; 9] = [
-    Kind::ConfigMap, Kind::ServiceAccount, Kind::Role, Kind::RoleBinding, Kind::ClusterRole,
-    Kind::ClusterRoleBinding, Kind::Deployment, Kind::DaemonSet, Kind::Service,
+    Kind::ConfigMap,
+    Kind::ServiceAccount,
+    Kind::Role,
+    Kind::RoleBinding,
+    Kind::ClusterRole,
+    Kind::ClusterRoleBinding,
+    Kind::Deployment,
+    Kind::DaemonSet,
+    Kind::Service,
 ];
 
 async fn ours(engine: &Engine) -> Live {
-    engine.list(&KINDS, None, &inside_selector()).await.unwrap_or_default()
+    engine
+        .list(&KINDS, None, &inside_selector())
+        .await
+        .unwrap_or_default()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -122,35 +186,76 @@ async fn everything_kubeadm_expects_is_inside_and_stays_as_it_should_be() {
     let cloud = world.play_cloud();
     let port = free_port();
     let namespace = world.namespace.clone();
-    let extras = Extras { dial: Some(Arc::new(move |_, secret| target(secret, &namespace, port))), ..Extras::default() };
+    let extras = Extras {
+        dial: Some(Arc::new(move |_, secret| target(secret, &namespace, port))),
+        ..Extras::default()
+    };
     let operator = world.start_with(world.client.clone(), &[], extras);
     let tenant = world.make_tenant("blue", &json!({})).await;
     world.until_planned("blue").await;
-    let mut server = TenantServer::start(&world, "blue", tenant.metadata.uid.as_ref().unwrap(), port).await;
+    let mut server =
+        TenantServer::start(&world, "blue", tenant.metadata.uid.as_ref().unwrap(), port).await;
     world.run_pods("blue").await;
 
-    let admin = world.objects("blue").await.into_iter().find(|(key, _)| key.ends_with("blue-admin-kubeconfig")).unwrap().1;
-    let client: Client = target(&admin, &world.namespace, port).unwrap().client().await.unwrap();
+    let admin = world
+        .objects("blue")
+        .await
+        .into_iter()
+        .find(|(key, _)| key.ends_with("blue-admin-kubeconfig"))
+        .unwrap()
+        .1;
+    let client: Client = target(&admin, &world.namespace, port)
+        .unwrap()
+        .client()
+        .await
+        .unwrap();
     let engine = Engine::new(client.clone(), Cluster::Tenant, Metrics::default());
-    for (place, name) in [("kube-system", "kubeadm-config"), ("kube-system", "kubelet-config"), ("kube-public", "cluster-info"), ("kube-system", "coredns")] {
+    for (place, name) in [
+        ("kube-system", "kubeadm-config"),
+        ("kube-system", "kubelet-config"),
+        ("kube-public", "cluster-info"),
+        ("kube-system", "coredns"),
+    ] {
         let api: Api<ConfigMap> = Api::namespaced(client.clone(), place);
         until(name, async || api.get(name).await.map(drop)).await;
     }
-    world.until_condition("blue", "AddonsReady", "True", None).await;
+    world
+        .until_condition("blue", "AddonsReady", "True", None)
+        .await;
 
     let before = ours(&engine).await;
-    assert!(before.0.len() > 20, "{:?}", before.0.keys().map(ToString::to_string).collect::<Vec<_>>());
+    assert!(
+        before.0.len() > 20,
+        "{:?}",
+        before.0.keys().map(ToString::to_string).collect::<Vec<_>>()
+    );
     for (key, object) in &before.0 {
         let path = steward_operator::apply::path(key.kind, key.namespace.as_deref());
-        let params = kube::api::PatchParams { field_manager: Some("kubectl-edit".into()), ..Default::default() };
-        let patch = kube::api::Patch::Merge(json!({"metadata": {"labels": {"steward.butlerlabs.dev/project": null}}}));
-        let request = kube::core::Request::new(path).patch(&key.name, &params, &patch).unwrap();
+        let params = kube::api::PatchParams {
+            field_manager: Some("kubectl-edit".into()),
+            ..Default::default()
+        };
+        let patch = kube::api::Patch::Merge(
+            json!({"metadata": {"labels": {"steward.butlerlabs.dev/project": null}}}),
+        );
+        let request = kube::core::Request::new(path)
+            .patch(&key.name, &params, &patch)
+            .unwrap();
         client.request::<Value>(request).await.unwrap();
-        until(&format!("{key} to be put right"), async || if ours(&engine).await.0.contains_key(key) { Ok(()) } else { Err("still edited") }).await;
+        until(&format!("{key} to be put right"), async || {
+            if ours(&engine).await.0.contains_key(key) {
+                Ok(())
+            } else {
+                Err("still edited")
+            }
+        })
+        .await;
         engine.delete(key, None).await.unwrap();
-        until(&format!("{key} to come back"), async || match ours(&engine).await.0.get(key) {
-            Some(found) if found["metadata"]["uid"] != object["metadata"]["uid"] => Ok(()),
-            _ => Err("still gone"),
+        until(&format!("{key} to come back"), async || {
+            match ours(&engine).await.0.get(key) {
+                Some(found) if found["metadata"]["uid"] != object["metadata"]["uid"] => Ok(()),
+                _ => Err("still gone"),
+            }
         })
         .await;
     }
@@ -159,10 +264,16 @@ async fn everything_kubeadm_expects_is_inside_and_stays_as_it_should_be() {
     server.stop();
     world.make_tenant("other", &json!({})).await;
     world.until_planned("other").await;
-    world.patch_tenant("blue", &json!({"metadata": {"annotations": {"poke": "1"}}})).await;
-    world.until_condition("blue", "AddonsReady", "False", None).await;
+    world
+        .patch_tenant("blue", &json!({"metadata": {"annotations": {"poke": "1"}}}))
+        .await;
+    world
+        .until_condition("blue", "AddonsReady", "False", None)
+        .await;
     server.run();
-    world.until_condition("blue", "AddonsReady", "True", None).await;
+    world
+        .until_condition("blue", "AddonsReady", "True", None)
+        .await;
     operator.stop().await;
     cloud.abort();
 }

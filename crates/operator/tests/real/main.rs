@@ -1,4 +1,11 @@
 //! The operator against real programs: etcd and kube-apiserver, started by the tests on loopback.
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::similar_names,
+    clippy::large_futures,
+    reason = "these are tests, helpers included: whatever fails must stop them"
+)]
 
 mod crash;
 mod election;

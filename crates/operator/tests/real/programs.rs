@@ -15,7 +15,7 @@ use steward_lab::{
 use steward_operator::datastore::etcd::{Access, Etcd};
 use steward_pki::{Authority, KeyKind, Pair, Request, San, SystemKeys, Usage, Validity};
 
-const YEAR: Duration = Duration::from_secs(365 * 24 * 3600);
+const YEAR: Duration = Duration::from_hours(365 * 24);
 
 /// An etcd of its own with TLS, authentication still off.
 pub(crate) struct EtcdServer {
@@ -38,7 +38,15 @@ impl EtcdServer {
         std::fs::write(folder.path().join("ca.crt"), &authority.pair().certificate).unwrap();
         let arguments = arguments.iter().map(ToString::to_string).collect();
         let endpoint = format!("127.0.0.1:{port}");
-        let mut etcd = Self { authority, endpoint, folder, port, peer_port, arguments, child: None };
+        let mut etcd = Self {
+            authority,
+            endpoint,
+            folder,
+            port,
+            peer_port,
+            arguments,
+            child: None,
+        };
         etcd.run().await;
         etcd
     }
@@ -52,8 +60,14 @@ impl EtcdServer {
                 format!("--listen-client-urls=https://127.0.0.1:{}", self.port),
                 format!("--advertise-client-urls=https://127.0.0.1:{}", self.port),
                 format!("--listen-peer-urls=http://127.0.0.1:{}", self.peer_port),
-                format!("--initial-advertise-peer-urls=http://127.0.0.1:{}", self.peer_port),
-                format!("--initial-cluster=default=http://127.0.0.1:{}", self.peer_port),
+                format!(
+                    "--initial-advertise-peer-urls=http://127.0.0.1:{}",
+                    self.peer_port
+                ),
+                format!(
+                    "--initial-cluster=default=http://127.0.0.1:{}",
+                    self.peer_port
+                ),
                 format!("--cert-file={}", file("server.crt")),
                 format!("--key-file={}", file("server.key")),
                 format!("--trusted-ca-file={}", file("ca.crt")),
@@ -68,9 +82,11 @@ impl EtcdServer {
             .unwrap();
         self.child = Some(child);
         let access = self.root();
-        let up = steward_lab::poll(Duration::from_secs(60), async || match Etcd::connect(&access).await {
-            Ok(_) => Ok(()),
-            Err(error) => Err(error.to_string()),
+        let up = steward_lab::poll(Duration::from_mins(1), async || {
+            match Etcd::connect(&access).await {
+                Ok(_) => Ok(()),
+                Err(error) => Err(error.to_string()),
+            }
         });
         up.await.unwrap();
     }
@@ -101,7 +117,10 @@ impl EtcdServer {
     /// Runs etcdctl as a user: what it printed, or its complaint.
     pub(crate) fn etcdctl(&self, user: &str, arguments: &[&str]) -> Result<String, String> {
         let access = self.access(user);
-        let pair = Pair { certificate: access.certificate, key: access.key };
+        let pair = Pair {
+            certificate: access.certificate,
+            key: access.key,
+        };
         write_pair(self.folder.path(), user, &pair);
         let file = |name: String| self.folder.path().join(name).display().to_string();
         let output = Command::new(program("etcdctl"))
@@ -137,7 +156,13 @@ pub(crate) fn program(name: &str) -> PathBuf {
 }
 
 pub(crate) fn authority(name: &str) -> Authority {
-    Authority::new(&SystemKeys, KeyKind::EcdsaP256, name, Validity::starting(Timestamp::now(), YEAR)).unwrap()
+    Authority::new(
+        &SystemKeys,
+        KeyKind::EcdsaP256,
+        name,
+        Validity::starting(Timestamp::now(), YEAR),
+    )
+    .unwrap()
 }
 
 pub(crate) fn request(name: &str, usage: Usage, sans: &[&str]) -> Request {
@@ -150,7 +175,14 @@ pub(crate) fn request(name: &str, usage: Usage, sans: &[&str]) -> Request {
 }
 
 pub(crate) fn issue(authority: &Authority, request: &Request) -> Pair {
-    authority.issue(&SystemKeys, KeyKind::EcdsaP256, request, Validity::starting(Timestamp::now(), YEAR)).unwrap()
+    authority
+        .issue(
+            &SystemKeys,
+            KeyKind::EcdsaP256,
+            request,
+            Validity::starting(Timestamp::now(), YEAR),
+        )
+        .unwrap()
 }
 
 fn write_pair(folder: &Path, name: &str, pair: &Pair) {
@@ -159,5 +191,9 @@ fn write_pair(folder: &Path, name: &str, pair: &Pair) {
 }
 
 pub(crate) fn free_port() -> u16 {
-    TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port()
+    TcpListener::bind(("127.0.0.1", 0))
+        .unwrap()
+        .local_addr()
+        .unwrap()
+        .port()
 }

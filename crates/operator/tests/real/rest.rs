@@ -11,13 +11,23 @@ fn audited_writes(world: &World) -> BTreeMap<String, usize> {
     let text = std::fs::read_to_string(world.server.audit_log()).unwrap();
     let mut writes = BTreeMap::new();
     for line in text.lines() {
-        let Ok(event) = serde_json::from_str::<Value>(line) else { continue };
+        let Ok(event) = serde_json::from_str::<Value>(line) else {
+            continue;
+        };
         let verb = event["verb"].as_str().unwrap_or_default();
-        if ["get", "list", "watch"].contains(&verb) || event["user"]["username"].as_str().is_some_and(|user| user.starts_with("system:")) {
+        if ["get", "list", "watch"].contains(&verb)
+            || event["user"]["username"]
+                .as_str()
+                .is_some_and(|user| user.starts_with("system:"))
+        {
             continue;
         }
         let reference = &event["objectRef"];
-        let what = format!("{verb} {} {}", reference["resource"].as_str().unwrap_or("?"), reference["name"].as_str().unwrap_or("?"));
+        let what = format!(
+            "{verb} {} {}",
+            reference["resource"].as_str().unwrap_or("?"),
+            reference["name"].as_str().unwrap_or("?")
+        );
         *writes.entry(what).or_insert(0) += 1;
     }
     writes
@@ -34,7 +44,9 @@ async fn at_rest_nothing_is_written_in_a_full_resync_nor_after_a_restart() {
     world.make_tenant("ingress", &json!({"controlPlane": {"service": {"serviceType": "ClusterIP"}, "ingress": {"hostname": "i.example.com"}}})).await;
     for name in ["a", "b", "c", "ingress"] {
         world.until_planned(name).await;
-        world.until_condition(name, "ControlPlaneReady", "False", Some("WaitingForPods")).await;
+        world
+            .until_condition(name, "ControlPlaneReady", "False", Some("WaitingForPods"))
+            .await;
     }
     cloud.abort();
     until("quiet", {
@@ -45,15 +57,21 @@ async fn at_rest_nothing_is_written_in_a_full_resync_nor_after_a_restart() {
             let now = audited_writes(world);
             same = if now == last { same + 1 } else { 0 };
             last = now;
-            if same > 15 { Ok(()) } else { Err("still writing") }
+            if same > 15 {
+                Ok(())
+            } else {
+                Err("still writing")
+            }
         }
     })
     .await;
     let before = audited_writes(&world);
-    let reconciles = operator.metric("steward_reconcile_seconds_count{controller=\"tenantcontrolplane\"");
+    let reconciles =
+        operator.metric("steward_reconcile_seconds_count{controller=\"tenantcontrolplane\"");
     let resynced = reconciles + 4.0 * 3.0;
     until("three resyncs of four tenants", async || {
-        let now = operator.metric("steward_reconcile_seconds_count{controller=\"tenantcontrolplane\"");
+        let now =
+            operator.metric("steward_reconcile_seconds_count{controller=\"tenantcontrolplane\"");
         if now >= resynced { Ok(()) } else { Err(now) }
     })
     .await;
@@ -62,7 +80,8 @@ async fn at_rest_nothing_is_written_in_a_full_resync_nor_after_a_restart() {
 
     let operator = world.start(&[]);
     until("four reconciles after a restart", async || {
-        let now = operator.metric("steward_reconcile_seconds_count{controller=\"tenantcontrolplane\"");
+        let now =
+            operator.metric("steward_reconcile_seconds_count{controller=\"tenantcontrolplane\"");
         if now >= 4.0 { Ok(()) } else { Err(now) }
     })
     .await;
@@ -78,17 +97,28 @@ async fn every_object_that_is_edited_or_deleted_comes_back() {
     let operator = world.start(&[]);
     world.make_tenant("blue", &json!({})).await;
     world.until_planned("blue").await;
-    world.until_condition("blue", "ControlPlaneReady", "False", Some("WaitingForPods")).await;
+    world
+        .until_condition("blue", "ControlPlaneReady", "False", Some("WaitingForPods"))
+        .await;
     let objects = world.objects("blue").await;
     assert!(objects.len() >= 15, "{}", objects.len());
     for (key, object) in &objects {
         let label = "steward.butlerlabs.dev/component";
         let wanted = object["metadata"]["labels"][label].clone();
-        world.patch_object(key, &json!({"metadata": {"labels": {label: "tampered"}}})).await;
+        world
+            .patch_object(key, &json!({"metadata": {"labels": {label: "tampered"}}}))
+            .await;
         until(&format!("{key} to be put right"), async || {
             let now = world.objects("blue").await;
-            let found = now.iter().find(|(other, _)| other == key).map(|(_, object)| object["metadata"]["labels"][label].clone());
-            if found.as_ref() == Some(&wanted) { Ok(()) } else { Err(format!("{found:?}")) }
+            let found = now
+                .iter()
+                .find(|(other, _)| other == key)
+                .map(|(_, object)| object["metadata"]["labels"][label].clone());
+            if found.as_ref() == Some(&wanted) {
+                Ok(())
+            } else {
+                Err(format!("{found:?}"))
+            }
         })
         .await;
     }
@@ -97,12 +127,21 @@ async fn every_object_that_is_edited_or_deleted_comes_back() {
         world.delete_object(key).await;
         until(&format!("{key} to come back"), async || {
             let now = world.objects("blue").await;
-            let found = now.iter().find(|(other, _)| other == key).map(|(_, object)| object["metadata"]["uid"].clone());
-            if found.as_ref().is_some_and(|found| *found != uid) { Ok(()) } else { Err(format!("{found:?}")) }
+            let found = now
+                .iter()
+                .find(|(other, _)| other == key)
+                .map(|(_, object)| object["metadata"]["uid"].clone());
+            if found.as_ref().is_some_and(|found| *found != uid) {
+                Ok(())
+            } else {
+                Err(format!("{found:?}"))
+            }
         })
         .await;
     }
-    world.until_condition("blue", "CertificatesReady", "True", None).await;
+    world
+        .until_condition("blue", "CertificatesReady", "True", None)
+        .await;
     operator.stop().await;
     cloud.abort();
 }
@@ -114,16 +153,39 @@ async fn a_paused_tenant_is_left_alone_until_the_annotation_goes() {
     let operator = world.start(&[]);
     world.make_tenant("blue", &json!({})).await;
     world.until_planned("blue").await;
-    world.patch_tenant("blue", &json!({"metadata": {"annotations": {"steward.butlerlabs.dev/paused": ""}}})).await;
+    world
+        .patch_tenant(
+            "blue",
+            &json!({"metadata": {"annotations": {"steward.butlerlabs.dev/paused": ""}}}),
+        )
+        .await;
     let key = format!("ConfigMap {}/blue-kubeadmconfig", world.namespace);
-    let exists = async || world.objects("blue").await.iter().any(|(other, _)| *other == key);
+    let exists = async || {
+        world
+            .objects("blue")
+            .await
+            .iter()
+            .any(|(other, _)| *other == key)
+    };
     // A second tenant shows that the operator has had time to act on the first.
     world.delete_object(&key).await;
     world.make_tenant("witness", &json!({})).await;
     world.until_planned("witness").await;
     assert!(!exists().await, "a paused tenant was written to");
-    world.patch_tenant("blue", &json!({"metadata": {"annotations": {"steward.butlerlabs.dev/paused": null}}})).await;
-    until("the ConfigMap", async || if exists().await { Ok(()) } else { Err("not there") }).await;
+    world
+        .patch_tenant(
+            "blue",
+            &json!({"metadata": {"annotations": {"steward.butlerlabs.dev/paused": null}}}),
+        )
+        .await;
+    until("the ConfigMap", async || {
+        if exists().await {
+            Ok(())
+        } else {
+            Err("not there")
+        }
+    })
+    .await;
     operator.stop().await;
     cloud.abort();
 }

@@ -1,0 +1,96 @@
+//! Deletion: what is outside of Kubernetes goes first, the rest follows its owner.
+
+use std::time::Duration;
+
+use kube::{Api, Resource, ResourceExt, runtime::controller::Action};
+use steward_api::{TenantControlPlane, metadata::finalizers};
+use steward_plan::{EventKind, Kind, ObjectKey};
+
+use super::{forget, word};
+use crate::{
+    carry_out,
+    context::Context,
+    controllers::status,
+    error::Error,
+    observe::{self, Observation, key_of},
+};
+
+/// A deletion that can't go on is looked at this often; a datastore that comes back says so at once.
+const BLOCKED: Duration = Duration::from_secs(30);
+
+/// Cleans up behind a tenant that is being deleted.
+pub(super) async fn remove(
+    context: &Context,
+    api: &Api<TenantControlPlane>,
+    tenant: TenantControlPlane,
+) -> Result<Action, Error> {
+    let key = key_of(&tenant);
+    let last = tenant.status.as_ref().and_then(word);
+    if !tenant
+        .finalizers()
+        .iter()
+        .any(|name| name == finalizers::DATASTORE)
+    {
+        forget(context, &key, last.as_deref());
+        return Ok(Action::await_change());
+    }
+    context.tenants.close(&key);
+    let Observation { observed, .. } = Box::pin(observe::observe(context, tenant)).await?;
+    let teardown = steward_plan::teardown(&context.settings, &observed);
+    let news = status::write(
+        api,
+        &observed.tenant,
+        observed.tenant.status.as_ref(),
+        &teardown.status(&observed),
+    )
+    .await?;
+    if let Some(event) = teardown.event.as_ref().filter(|_| news) {
+        let warning = event.kind == EventKind::Warning;
+        context
+            .events
+            .publish(
+                &observed.tenant.object_ref(&()),
+                warning,
+                &event.reason,
+                event.action,
+                &event.note,
+            )
+            .await;
+    }
+    if let Some(reason) = &teardown.blocked {
+        tracing::warn!(
+            namespace = key.0,
+            name = key.1,
+            reason,
+            "deletion is blocked"
+        );
+        return Ok(Action::requeue(crate::backoff::spread(&key, BLOCKED)));
+    }
+    // Pods that still run must find nothing to write to; the driver removes their user before their data.
+    context
+        .engine
+        .delete(&ObjectKey::new(Kind::Deployment, &key.0, &key.1), None)
+        .await?;
+    for wish in &teardown.datastore {
+        carry_out::fulfil(context, wish).await?;
+    }
+    // The status write has moved the object on.
+    let fresh = api.get_opt(&key.1).await.map_err(|error| Error::Read {
+        what: format!("TenantControlPlane {}/{}", key.0, key.1),
+        error,
+    })?;
+    if let Some(fresh) = fresh {
+        status::finalizer(api, &fresh, finalizers::DATASTORE, false).await?;
+    }
+    tracing::info!(
+        namespace = key.0,
+        name = key.1,
+        abandoned = teardown.abandon,
+        "cleaned up behind tenant"
+    );
+    forget(context, &key, last.as_deref());
+    for store in steward_plan::datastore_names(&context.settings, &observed.tenant) {
+        context.wake_store(&store);
+    }
+    Ok(Action::await_change())
+}
