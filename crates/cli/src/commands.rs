@@ -48,7 +48,7 @@ async fn hand_over(cli: &Cli) -> Result<ExitCode, Problem> {
         Command::Version(args) => version(cli, args).await,
         Command::Import(args) => import::run(cli, args).await,
         Command::Dns(args) => dns::run(cli, args).await,
-        Command::Create(args) => create::run(cli, args).await,
+        Command::Create(args) => Box::pin(create::run(cli, args)).await,
         Command::Install(args) => Box::pin(install::run(cli, args)).await,
         Command::Explain { symptom } => Ok(doctor::explain(&symptom.join(" "))),
         Command::Doctor(args) => {
