@@ -41,10 +41,20 @@ impl Load {
         tokio::time::timeout(Duration::from_secs(30), stdout.read_to_string(&mut text))
             .await
             .context("the load did not stop")??;
-        let made = text.lines().filter_map(|l| l.strip_prefix("made ")).next_back();
-        let made = made.and_then(|n| n.parse().ok()).with_context(|| format!("no count in: {text}"))?;
+        let made = text
+            .lines()
+            .filter_map(|l| l.strip_prefix("made "))
+            .next_back();
+        let made = made
+            .and_then(|n| n.parse().ok())
+            .with_context(|| format!("no count in: {text}"))?;
         let failed: Vec<&str> = text.lines().filter(|l| l.starts_with("failed")).collect();
-        ensure!(failed.is_empty(), "{} of {made} requests failed: {}", failed.len(), failed.join("; "));
+        ensure!(
+            failed.is_empty(),
+            "{} of {made} requests failed: {}",
+            failed.len(),
+            failed.join("; ")
+        );
         ensure!(made > 0, "no request was made");
         Ok(made)
     }

@@ -16,7 +16,10 @@ pub struct Pod<'t> {
 
 impl<'t> Pod<'t> {
     pub(crate) fn new(tenant: &'t Tenant, name: &str) -> Self {
-        Self { tenant, name: name.to_owned() }
+        Self {
+            tenant,
+            name: name.to_owned(),
+        }
     }
 
     /// Its name.
@@ -38,10 +41,18 @@ impl<'t> Pod<'t> {
         let script = format!(
             "curl -sS --max-time 10 --cacert {ACCOUNT}/ca.crt -H \"Authorization: Bearer $(cat {ACCOUNT}/token)\" -w '\\n%{{http_code}} %{{http_version}}' https://kubernetes.default.svc{path}"
         );
-        wait_for(&format!("an answer from https://kubernetes.default.svc{path}"), 120, async || {
-            let answer = self.exec(&["sh", "-c", &script]).await?;
-            if answer.trim_end().ends_with("200 2") { Ok(answer) } else { bail!("{answer}") }
-        })
+        wait_for(
+            &format!("an answer from https://kubernetes.default.svc{path}"),
+            120,
+            async || {
+                let answer = self.exec(&["sh", "-c", &script]).await?;
+                if answer.trim_end().ends_with("200 2") {
+                    Ok(answer)
+                } else {
+                    bail!("{answer}")
+                }
+            },
+        )
         .await
     }
 }

@@ -25,7 +25,11 @@ pub struct Stage {
 }
 
 /// Looks every moment until `look` gives something; after `seconds` fails with what was seen last.
-pub async fn wait_for<T>(what: &str, seconds: u64, look: impl AsyncFnMut() -> Result<T>) -> Result<T> {
+pub async fn wait_for<T>(
+    what: &str,
+    seconds: u64,
+    look: impl AsyncFnMut() -> Result<T>,
+) -> Result<T> {
     poll(Duration::from_secs(seconds), look)
         .await
         .map_err(|last| anyhow!("gave up on {what} after {seconds} s; last seen: {last:#}"))
@@ -54,9 +58,25 @@ impl Stage {
 
     async fn install(&self, values: &[&str]) -> Result<()> {
         let chart = repository().join("charts/steward");
-        let chart = chart.to_str().context("the checkout's path is not text")?.to_owned();
-        let mut words = vec!["helm", "install", "steward", &chart, "--namespace", SYSTEM, "--create-namespace"];
-        words.extend(["--set", "defaultDataStore.replicas=1", "--set", "defaultDataStore.emptyDir.enabled=true"]);
+        let chart = chart
+            .to_str()
+            .context("the checkout's path is not text")?
+            .to_owned();
+        let mut words = vec![
+            "helm",
+            "install",
+            "steward",
+            &chart,
+            "--namespace",
+            SYSTEM,
+            "--create-namespace",
+        ];
+        words.extend([
+            "--set",
+            "defaultDataStore.replicas=1",
+            "--set",
+            "defaultDataStore.emptyDir.enabled=true",
+        ]);
         words.extend(["--wait", "--timeout", "180s"]);
         for value in values {
             words.extend(["--set", value]);
@@ -82,13 +102,32 @@ impl Stage {
     /// A tenant that has been applied, once it is available.
     pub async fn tenant(&self, namespace: &str, name: &str) -> Result<Tenant> {
         let target = format!("tenantcontrolplane/{name}");
-        let words = ["wait", "--for=condition=Available", &target, "-n", namespace, "--timeout=240s"];
+        let words = [
+            "wait",
+            "--for=condition=Available",
+            &target,
+            "-n",
+            namespace,
+            "--timeout=240s",
+        ];
         if let Err(error) = self.kubectl(&words).await {
-            let conditions = self.kubectl(&["describe", &target, "-n", namespace]).await.unwrap_or_default();
-            bail!("{error:#}\n{conditions}\n{}\n{}", self.what_happened(namespace).await, self.operator_log().await);
+            let conditions = self
+                .kubectl(&["describe", &target, "-n", namespace])
+                .await
+                .unwrap_or_default();
+            bail!(
+                "{error:#}\n{conditions}\n{}\n{}",
+                self.what_happened(namespace).await,
+                self.operator_log().await
+            );
         }
         let kubeconfig = self.lab.tenant_kubeconfig(namespace, name).await?;
-        Ok(Tenant::new(namespace, name, kubeconfig, self.lab.client_host()))
+        Ok(Tenant::new(
+            namespace,
+            name,
+            kubeconfig,
+            self.lab.client_host(),
+        ))
     }
 
     /// Makes foreign images known to every node.
@@ -101,7 +140,9 @@ impl Stage {
     /// what a tenant's network typically allows.
     pub fn fence_in(&self, worker: u8, front_door: Ipv4Addr) -> Result<Fault> {
         let tcp = vec![SocketAddr::from((front_door, 443))];
-        Ok(self.lab.fence_in(HostId::Worker(worker), &Allowed { tcp, names: true })?)
+        Ok(self
+            .lab
+            .fence_in(HostId::Worker(worker), &Allowed { tcp, names: true })?)
     }
 
     /// A folder for files of this story.
@@ -116,7 +157,8 @@ impl Stage {
         let programs = tokio::task::spawn_blocking(work).await??;
         let folder = programs.share().context("the part has no files")?.join(of);
         let folder = folder.to_str().context("path")?.to_owned();
-        self.kubectl(&["apply", "--server-side", "-f", &folder]).await?;
+        self.kubectl(&["apply", "--server-side", "-f", &folder])
+            .await?;
         Ok(())
     }
 
@@ -128,30 +170,52 @@ impl Stage {
 
     /// The address of a LoadBalancer Service.
     pub async fn address_of(&self, namespace: &str, service: &str) -> Result<Ipv4Addr> {
-        wait_for(&format!("an address of Service {service}"), 60, async || {
-            let path = "jsonpath={.status.loadBalancer.ingress[0].ip}";
-            let text = self.kubectl(&["get", "service", service, "-n", namespace, "-o", path]).await?;
-            text.trim().parse().with_context(|| format!("{text:?} is no address"))
-        })
+        wait_for(
+            &format!("an address of Service {service}"),
+            60,
+            async || {
+                let path = "jsonpath={.status.loadBalancer.ingress[0].ip}";
+                let text = self
+                    .kubectl(&["get", "service", service, "-n", namespace, "-o", path])
+                    .await?;
+                text.trim()
+                    .parse()
+                    .with_context(|| format!("{text:?} is no address"))
+            },
+        )
         .await
     }
 
     /// Pods and events of a namespace: what a person would look at first.
     pub async fn what_happened(&self, namespace: &str) -> String {
-        let pods = self.kubectl(&["get", "pods", "-n", namespace, "-o", "wide"]).await;
-        let events = self.kubectl(&["get", "events", "-n", namespace, "--sort-by=.lastTimestamp"]).await;
-        format!("{}\n{}", pods.unwrap_or_default(), events.unwrap_or_default())
+        let pods = self
+            .kubectl(&["get", "pods", "-n", namespace, "-o", "wide"])
+            .await;
+        let events = self
+            .kubectl(&["get", "events", "-n", namespace, "--sort-by=.lastTimestamp"])
+            .await;
+        format!(
+            "{}\n{}",
+            pods.unwrap_or_default(),
+            events.unwrap_or_default()
+        )
     }
 
     /// What the operator said.
     pub async fn operator_log(&self) -> String {
         let label = "app.kubernetes.io/component=controller-manager";
-        self.kubectl(&["logs", "-n", SYSTEM, "-l", label, "--tail=60"]).await.unwrap_or_default()
+        self.kubectl(&["logs", "-n", SYSTEM, "-l", label, "--tail=60"])
+            .await
+            .unwrap_or_default()
     }
 }
 
 /// kubectl on a host, with a kubeconfig of its own if given.
-pub(crate) async fn kubectl(host: &Host, kubeconfig: Option<&Path>, words: &[&str]) -> Result<String> {
+pub(crate) async fn kubectl(
+    host: &Host,
+    kubeconfig: Option<&Path>,
+    words: &[&str],
+) -> Result<String> {
     let mut command = vec!["kubectl"];
     let path = kubeconfig.map(|p| p.display().to_string());
     if let Some(path) = &path {
@@ -166,14 +230,21 @@ pub(crate) async fn with_input(host: &Host, words: &[&str], input: &str) -> Resu
     let (program, arguments) = words.split_first().context("no command")?;
     let mut command = host.command(program)?;
     command.args(arguments);
-    command.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
+    command
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped());
     let mut child = command.spawn()?;
     let mut stdin = child.stdin.take().context("no standard input")?;
     stdin.write_all(input.as_bytes()).await?;
     drop(stdin);
     let output = child.wait_with_output().await?;
     if !output.status.success() {
-        bail!("`{}`: {}", words.join(" "), String::from_utf8_lossy(&output.stderr).trim());
+        bail!(
+            "`{}`: {}",
+            words.join(" "),
+            String::from_utf8_lossy(&output.stderr).trim()
+        );
     }
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
@@ -181,7 +252,10 @@ pub(crate) async fn with_input(host: &Host, words: &[&str], input: &str) -> Resu
 /// The folder of our programs: the one this test was built into.
 fn programs() -> Result<PathBuf> {
     let test = std::env::current_exe()?;
-    let folder = test.parent().and_then(Path::parent).context("the test lies in no folder")?;
+    let folder = test
+        .parent()
+        .and_then(Path::parent)
+        .context("the test lies in no folder")?;
     Ok(folder.to_owned())
 }
 

@@ -18,7 +18,12 @@ pub struct Tenant {
 
 impl Tenant {
     pub(crate) fn new(namespace: &str, name: &str, kubeconfig: PathBuf, client: Host) -> Self {
-        Self { namespace: namespace.to_owned(), name: name.to_owned(), kubeconfig, client }
+        Self {
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+            kubeconfig,
+            client,
+        }
     }
 
     /// Its name.
@@ -44,19 +49,35 @@ impl Tenant {
     /// `kubectl apply -f -` from the `client` host.
     pub async fn apply(&self, manifest: &str) -> Result<String> {
         let kubeconfig = self.kubeconfig.display().to_string();
-        with_input(&self.client, &["kubectl", "--kubeconfig", &kubeconfig, "apply", "-f", "-"], manifest).await
+        with_input(
+            &self.client,
+            &["kubectl", "--kubeconfig", &kubeconfig, "apply", "-f", "-"],
+            manifest,
+        )
+        .await
     }
 
     /// Lets a worker join with what `kubeadm token create` prints, and nothing else changed.
     pub async fn join(&self, worker: &Host) -> Result<()> {
         let kubeconfig = self.kubeconfig.display().to_string();
-        let words = ["kubeadm", "token", "create", "--print-join-command", "--kubeconfig", &kubeconfig];
+        let words = [
+            "kubeadm",
+            "token",
+            "create",
+            "--print-join-command",
+            "--kubeconfig",
+            &kubeconfig,
+        ];
         let printed = self.client.run(&words).await?;
-        let line = printed.lines().find(|l| l.starts_with("kubeadm join")).context("no join command was printed")?;
+        let line = printed
+            .lines()
+            .find(|l| l.starts_with("kubeadm join"))
+            .context("no join command was printed")?;
         // The lab's hosts share one kernel, and have no systemd: preflight would say so.
         let mut words: Vec<&str> = line.split_whitespace().collect();
         words.push("--ignore-preflight-errors=all");
-        let joined = tokio::time::timeout(std::time::Duration::from_secs(180), worker.run(&words)).await;
+        let joined =
+            tokio::time::timeout(std::time::Duration::from_secs(180), worker.run(&words)).await;
         match joined {
             Ok(outcome) => outcome.map(|_| ()).context("kubeadm join"),
             Err(_) => bail!("kubeadm join on {} did not end within 180 s", worker.id()),
@@ -65,12 +86,23 @@ impl Tenant {
 
     /// Waits until a node is Ready.
     pub async fn node_ready(&self, node: &str) -> Result<()> {
-        wait_for(&format!("node {node} of tenant {}", self.name), 180, async || {
-            let path = "jsonpath={.status.conditions[?(@.type==\"Ready\")]}";
-            let ready = self.kubectl(&["get", "node", node, "-o", path]).await?;
-            let pods = self.kubectl(&["get", "pods", "-A", "-o", "wide"]).await.unwrap_or_default();
-            if ready.contains("\"status\":\"True\"") { Ok(()) } else { bail!("{ready}\n{pods}") }
-        })
+        wait_for(
+            &format!("node {node} of tenant {}", self.name),
+            180,
+            async || {
+                let path = "jsonpath={.status.conditions[?(@.type==\"Ready\")]}";
+                let ready = self.kubectl(&["get", "node", node, "-o", path]).await?;
+                let pods = self
+                    .kubectl(&["get", "pods", "-A", "-o", "wide"])
+                    .await
+                    .unwrap_or_default();
+                if ready.contains("\"status\":\"True\"") {
+                    Ok(())
+                } else {
+                    bail!("{ready}\n{pods}")
+                }
+            },
+        )
         .await
     }
 
@@ -87,16 +119,30 @@ spec:
 "
         );
         // The default ServiceAccount appears a moment after its namespace.
-        wait_for("the pod to be admitted", 60, async || self.apply(&manifest).await).await?;
-        wait_for(&format!("pod {name} of tenant {}", self.name), 180, async || {
-            let phase = self.kubectl(&["get", "pod", name, "-o", "jsonpath={.status.phase}"]).await?;
-            if phase == "Running" {
-                return Ok(());
-            }
-            let events = self.kubectl(&["get", "events", "-A", "--sort-by=.lastTimestamp"]).await;
-            let pods = self.kubectl(&["get", "pods", "-A", "-o", "wide"]).await.unwrap_or_default();
-            bail!("phase {phase}\n{pods}\n{}", events.unwrap_or_default())
+        wait_for("the pod to be admitted", 60, async || {
+            self.apply(&manifest).await
         })
+        .await?;
+        wait_for(
+            &format!("pod {name} of tenant {}", self.name),
+            180,
+            async || {
+                let phase = self
+                    .kubectl(&["get", "pod", name, "-o", "jsonpath={.status.phase}"])
+                    .await?;
+                if phase == "Running" {
+                    return Ok(());
+                }
+                let events = self
+                    .kubectl(&["get", "events", "-A", "--sort-by=.lastTimestamp"])
+                    .await;
+                let pods = self
+                    .kubectl(&["get", "pods", "-A", "-o", "wide"])
+                    .await
+                    .unwrap_or_default();
+                bail!("phase {phase}\n{pods}\n{}", events.unwrap_or_default())
+            },
+        )
         .await?;
         Ok(Pod::new(self, name))
     }

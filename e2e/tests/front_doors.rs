@@ -27,7 +27,16 @@ async fn install(stage: &Stage, name: &str) -> Result<Ipv4Addr> {
     let manifest = std::fs::read_to_string(&file).with_context(|| file.clone())?;
     stage.apply(&manifest).await?;
     let deployment = format!("deployment/{name}");
-    let rolled = stage.kubectl(&["rollout", "status", "-n", name, &deployment, "--timeout=120s"]).await;
+    let rolled = stage
+        .kubectl(&[
+            "rollout",
+            "status",
+            "-n",
+            name,
+            &deployment,
+            "--timeout=120s",
+        ])
+        .await;
     if let Err(error) = rolled {
         anyhow::bail!("{error:#}\n{}", stage.what_happened(name).await);
     }
@@ -47,21 +56,47 @@ async fn traefik_and_haproxy_carry_tenants_in_every_way_they_know() -> Result<()
     let haproxy = install(&stage, "haproxy-ingress").await?;
 
     let ways = [
-        ("by-crd", "ingress: { hostname: by-crd.traefik.example.com, ingressClassName: traefik, controllerType: traefik }"),
-        ("by-route", "gateway: { hostname: by-route.traefik.example.com, parentRefs: [ { name: traefik, namespace: traefik } ] }"),
-        ("by-nginx", "ingress: { hostname: by-nginx.traefik.example.com, ingressClassName: nginx, controllerType: nginx }"),
-        ("by-haproxy", "ingress: { hostname: by-haproxy.haproxy-ingress.example.com, ingressClassName: haproxy-ingress, controllerType: haproxy-ingress }"),
+        (
+            "by-crd",
+            "ingress: { hostname: by-crd.traefik.example.com, ingressClassName: traefik, controllerType: traefik }",
+        ),
+        (
+            "by-route",
+            "gateway: { hostname: by-route.traefik.example.com, parentRefs: [ { name: traefik, namespace: traefik } ] }",
+        ),
+        (
+            "by-nginx",
+            "ingress: { hostname: by-nginx.traefik.example.com, ingressClassName: nginx, controllerType: nginx }",
+        ),
+        (
+            "by-haproxy",
+            "ingress: { hostname: by-haproxy.haproxy-ingress.example.com, ingressClassName: haproxy-ingress, controllerType: haproxy-ingress }",
+        ),
     ];
     for (name, exposure) in ways {
         stage.apply(&tenant(name, exposure)).await?;
         let tenant = stage.tenant("tenants", name).await?;
         let namespaces = tenant.kubectl(&["get", "namespaces", "-o", "name"]).await?;
-        ensure!(namespaces.contains("namespace/kube-system"), "{name}: {namespaces}");
+        ensure!(
+            namespaces.contains("namespace/kube-system"),
+            "{name}: {namespaces}"
+        );
         match name {
             "by-crd" => worker_and_pod(&stage, &tenant, 1, traefik).await?,
             "by-haproxy" => worker_and_pod(&stage, &tenant, 2, haproxy).await?,
             // Two control planes at a time are enough for one small machine.
-            _ => drop(stage.kubectl(&["delete", "tenantcontrolplane", name, "-n", "tenants", "--timeout=120s"]).await?),
+            _ => drop(
+                stage
+                    .kubectl(&[
+                        "delete",
+                        "tenantcontrolplane",
+                        name,
+                        "-n",
+                        "tenants",
+                        "--timeout=120s",
+                    ])
+                    .await?,
+            ),
         }
     }
     Ok(())
@@ -69,11 +104,18 @@ async fn traefik_and_haproxy_carry_tenants_in_every_way_they_know() -> Result<()
 
 /// Join, Ready, a pod that asks its own API server, and exec through konnectivity, all
 /// with nothing reachable but the front door's one port.
-async fn worker_and_pod(stage: &Stage, tenant: &Tenant, number: u8, front_door: Ipv4Addr) -> Result<()> {
+async fn worker_and_pod(
+    stage: &Stage,
+    tenant: &Tenant,
+    number: u8,
+    front_door: Ipv4Addr,
+) -> Result<()> {
     let _fence = stage.fence_in(number, front_door)?;
     tenant.join(&stage.lab.worker(number)?).await?;
     tenant.node_ready(&format!("worker-{number}")).await?;
     let pod = tenant.toolbox("asker").await?;
-    pod.ask_api("/version").await.with_context(|| format!("tenant {}", tenant.name()))?;
+    pod.ask_api("/version")
+        .await
+        .with_context(|| format!("tenant {}", tenant.name()))?;
     Ok(())
 }

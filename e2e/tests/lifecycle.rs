@@ -63,7 +63,9 @@ async fn a_service_answers_by_name(tenant: &Tenant) -> Result<()> {
     tenant.apply(WEB).await?;
     let pod = tenant.toolbox("visitor").await?;
     wait_for("http://web to answer in a pod", 120, async || {
-        let answer = pod.exec(&["curl", "-sS", "--max-time", "5", "http://web"]).await?;
+        let answer = pod
+            .exec(&["curl", "-sS", "--max-time", "5", "http://web"])
+            .await?;
         ensure!(answer.contains("it works"), "{answer}");
         Ok(())
     })
@@ -72,17 +74,46 @@ async fn a_service_answers_by_name(tenant: &Tenant) -> Result<()> {
 
 async fn upgrade_under_load(stage: &Stage, tenant: &Tenant) -> Result<u64> {
     let path = "jsonpath={.status.controlPlaneEndpoint}";
-    let endpoint = stage.kubectl(&["get", "tcp", "life", "-n", "tenants", "-o", path]).await?;
+    let endpoint = stage
+        .kubectl(&["get", "tcp", "life", "-n", "tenants", "-o", path])
+        .await?;
     let url = format!("https://{}/api/v1/namespaces/default", endpoint.trim());
-    let load = Load::start(&stage.lab.client_host(), stage.folder(), tenant.kubeconfig(), &url).await?;
+    let load = Load::start(
+        &stage.lab.client_host(),
+        stage.folder(),
+        tenant.kubeconfig(),
+        &url,
+    )
+    .await?;
     let patch = r#"{"spec":{"kubernetes":{"version":"v1.36.3"}}}"#;
-    stage.kubectl(&["patch", "tcp", "life", "-n", "tenants", "--type=merge", "-p", patch]).await?;
+    stage
+        .kubectl(&[
+            "patch",
+            "tcp",
+            "life",
+            "-n",
+            "tenants",
+            "--type=merge",
+            "-p",
+            patch,
+        ])
+        .await?;
     wait_for("version v1.36.3 to run", 300, async || {
         let path = "jsonpath={.status.kubernetesResources.version}";
-        let version = stage.kubectl(&["get", "tcp", "life", "-n", "tenants", "-o", path]).await?;
-        let pods = stage.kubectl(&["get", "pods", "-n", "tenants", "-o", "name"]).await?;
-        let settled = version.contains("\"v1.36.3\"") && version.contains("Ready") && pods.lines().count() == 2;
-        if settled { Ok(()) } else { bail!("{version}\n{pods}") }
+        let version = stage
+            .kubectl(&["get", "tcp", "life", "-n", "tenants", "-o", path])
+            .await?;
+        let pods = stage
+            .kubectl(&["get", "pods", "-n", "tenants", "-o", "name"])
+            .await?;
+        let settled = version.contains("\"v1.36.3\"")
+            && version.contains("Ready")
+            && pods.lines().count() == 2;
+        if settled {
+            Ok(())
+        } else {
+            bail!("{version}\n{pods}")
+        }
     })
     .await?;
     load.finish().await
@@ -91,7 +122,9 @@ async fn upgrade_under_load(stage: &Stage, tenant: &Tenant) -> Result<u64> {
 async fn sleep_and_wake(stage: &Stage, tenant: &Tenant) -> Result<()> {
     scale(stage, 0).await?;
     wait_for("the tenant to sleep", 120, async || {
-        let pods = stage.kubectl(&["get", "pods", "-n", "tenants", "-o", "name"]).await?;
+        let pods = stage
+            .kubectl(&["get", "pods", "-n", "tenants", "-o", "name"])
+            .await?;
         ensure!(pods.trim().is_empty(), "{pods}");
         Ok(())
     })
@@ -99,7 +132,15 @@ async fn sleep_and_wake(stage: &Stage, tenant: &Tenant) -> Result<()> {
     scale(stage, 2).await?;
     stage.tenant("tenants", "life").await?;
     wait_for("what was there before", 120, async || {
-        let found = tenant.kubectl(&["get", "deployment", "web", "-o", "jsonpath={.status.readyReplicas}"]).await?;
+        let found = tenant
+            .kubectl(&[
+                "get",
+                "deployment",
+                "web",
+                "-o",
+                "jsonpath={.status.readyReplicas}",
+            ])
+            .await?;
         ensure!(found == "1", "{found}");
         Ok(())
     })
@@ -108,15 +149,30 @@ async fn sleep_and_wake(stage: &Stage, tenant: &Tenant) -> Result<()> {
 
 async fn scale(stage: &Stage, replicas: u8) -> Result<()> {
     let replicas = format!("--replicas={replicas}");
-    stage.kubectl(&["scale", "tcp", "life", "-n", "tenants", &replicas]).await?;
+    stage
+        .kubectl(&["scale", "tcp", "life", "-n", "tenants", &replicas])
+        .await?;
     Ok(())
 }
 
 async fn delete(stage: &Stage) -> Result<()> {
-    stage.kubectl(&["delete", "tcp", "life", "-n", "tenants", "--timeout=120s"]).await?;
+    stage
+        .kubectl(&["delete", "tcp", "life", "-n", "tenants", "--timeout=120s"])
+        .await?;
     wait_for("nothing to be left", 120, async || {
         let kinds = "secrets,configmaps,services,deployments,pods,poddisruptionbudgets";
-        let left = stage.kubectl(&["get", kinds, "-n", "tenants", "-l", "steward.butlerlabs.dev/name=life", "-o", "name"]).await?;
+        let left = stage
+            .kubectl(&[
+                "get",
+                kinds,
+                "-n",
+                "tenants",
+                "-l",
+                "steward.butlerlabs.dev/name=life",
+                "-o",
+                "name",
+            ])
+            .await?;
         ensure!(left.trim().is_empty(), "still there: {left}");
         Ok(())
     })

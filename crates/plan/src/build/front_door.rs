@@ -233,10 +233,7 @@ fn tls_routes(
         .map(|(route, name)| {
             let mut metadata = metadata(tenant, name, spec.additional_metadata.as_ref());
             let ranges = source_ranges(tenant);
-            metadata
-                .annotations
-                .get_or_insert_default()
-                .extend(ranges);
+            metadata.annotations.get_or_insert_default().extend(ranges);
             let body = json!({
                 "metadata": metadata,
                 "spec": {
