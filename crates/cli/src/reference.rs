@@ -99,6 +99,10 @@ fn meaning(argument: &Arg) -> String {
         .get_help()
         .map(ToString::to_string)
         .unwrap_or_default();
+    // clap takes the full stop away; more may follow here.
+    if !text.ends_with(['.', ']']) {
+        text.push('.');
+    }
     if !argument.get_action().takes_values() {
         return text;
     }
