@@ -188,26 +188,40 @@ fn webhook_certificates(directory: &Path) -> Result<PathBuf> {
     Ok(pki.ca)
 }
 
-/// Puts quoted text that goes on at the margin of its key, as the generator of
+/// Puts a quoted description that goes on at the margin of its key, as the generator of
 /// Kamaji's CRDs writes it, on one line: our parser wants it indented further.
 fn on_one_line(text: &str) -> String {
     let mut joined = String::with_capacity(text.len());
-    let mut open = false;
+    let mut open = None;
     for line in text.lines() {
-        if open {
-            joined.push(' ');
+        if let Some(quote) = open {
+            // A backslash at the end takes the line break with it.
+            if joined.ends_with('\\') {
+                joined.pop();
+            } else {
+                joined.push(' ');
+            }
             joined.push_str(line.trim_start());
-            open = !line.ends_with('\'');
+            open = (!closes(line, quote)).then_some(quote);
         } else {
             joined.push_str(line);
-            let quoted = line.split_once(": '").map(|(_, value)| value);
-            open = quoted.is_some_and(|value| value.is_empty() || !value.ends_with('\''));
+            open = ['\'', '"'].into_iter().find(|quote| {
+                let value = line.trim_start().strip_prefix("description: ");
+                let quoted = value.and_then(|value| value.strip_prefix(*quote));
+                quoted.is_some_and(|value| !closes(value, *quote))
+            });
         }
-        if !open {
+        if open.is_none() {
             joined.push('\n');
         }
     }
     joined
+}
+
+/// Whether quoted text ends with this line; an escaped quote does not end it.
+fn closes(line: &str, quote: char) -> bool {
+    line.strip_suffix(quote)
+        .is_some_and(|rest| quote == '\'' || !rest.ends_with('\\'))
 }
 
 #[cfg(test)]
@@ -216,6 +230,8 @@ mod tests {
 
     #[test]
     fn quoted_text_over_several_lines_becomes_one() {
+        let broken = "description: \"Condition\n  of \\\n  this\"\n";
+        assert_eq!(on_one_line(broken), "description: \"Condition of this\"\n");
         let text = "a:\n  description: 'Name: required\n  for volumes, optional\n  else'\n  type: 'string'\n";
         assert_eq!(
             on_one_line(text),
