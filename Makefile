@@ -25,12 +25,13 @@ demo-down: ## Remove the demo without a trace
 # One selection of packages for every cargo call: another would compile the dependencies again.
 .PHONY: test
 test: ## Everything: formatting, lints, unit tests, fuzzing, real clusters
-	@$(STEP) 1/6 "install what is missing" scripts/deps lab
-	@$(STEP) 2/6 "check formatting" cargo fmt --all --check
-	@$(STEP) 3/6 "compile the workspace and its tests" cargo test --workspace --no-run
-	@$(STEP) 4/6 "fetch or build the programs of the lab" $(DEBUG)/steward-lab parts $(TEST_PARTS)
-	@$(STEP) 5/6 "fuzz the parsers, $(FUZZ_SECONDS) s each" fuzz/run $(FUZZ_SECONDS)
-	@$(STEP) 6/6 "every test, those on real clusters among them" env STEWARD_LAB_PROGRAM=$(CURDIR)/$(DEBUG)/steward-lab cargo test --workspace --no-fail-fast
+	@$(STEP) 1/7 "install what is missing" scripts/deps lab
+	@$(STEP) 2/7 "check formatting" cargo fmt --all --check
+	@$(STEP) 3/7 "compile the workspace and its tests" cargo test --workspace --no-run
+	@$(STEP) 4/7 "lint" cargo clippy --workspace --all-targets --quiet -- -D warnings
+	@$(STEP) 5/7 "fetch or build the programs of the lab" $(DEBUG)/steward-lab parts $(TEST_PARTS)
+	@$(STEP) 6/7 "fuzz the parsers, $(FUZZ_SECONDS) s each" fuzz/run $(FUZZ_SECONDS)
+	@$(STEP) 7/7 "every test, those on real clusters among them" env STEWARD_LAB_PROGRAM=$(CURDIR)/$(DEBUG)/steward-lab cargo test --workspace --no-fail-fast
 
 .PHONY: lint
 lint: ## Formatting, clippy, generated files

@@ -17,7 +17,7 @@ pub struct Load {
 
 impl Load {
     /// Starts asking `url` with the credentials of a kubeconfig, a few milliseconds apart.
-    pub async fn start(host: &Host, folder: &Path, kubeconfig: &Path, url: &str) -> Result<Self> {
+    pub fn start(host: &Host, folder: &Path, kubeconfig: &Path, url: &str) -> Result<Self> {
         let stop = folder.join("stop");
         let script = folder.join("load.sh");
         std::fs::write(&script, SCRIPT)?;

@@ -168,7 +168,7 @@ impl Stage {
         Ok(())
     }
 
-    /// The address of a LoadBalancer Service.
+    /// The address of a Service of type `LoadBalancer`.
     pub async fn address_of(&self, namespace: &str, service: &str) -> Result<Ipv4Addr> {
         wait_for(
             &format!("an address of Service {service}"),

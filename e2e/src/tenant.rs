@@ -77,7 +77,7 @@ impl Tenant {
         let mut words: Vec<&str> = line.split_whitespace().collect();
         words.push("--ignore-preflight-errors=all");
         let joined =
-            tokio::time::timeout(std::time::Duration::from_secs(180), worker.run(&words)).await;
+            tokio::time::timeout(std::time::Duration::from_mins(3), worker.run(&words)).await;
         match joined {
             Ok(outcome) => outcome.map(|_| ()).context("kubeadm join"),
             Err(_) => bail!("kubeadm join on {} did not end within 180 s", worker.id()),

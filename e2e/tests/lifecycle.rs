@@ -83,9 +83,8 @@ async fn upgrade_under_load(stage: &Stage, tenant: &Tenant) -> Result<u64> {
         stage.folder(),
         tenant.kubeconfig(),
         &url,
-    )
-    .await?;
-    let patch = r#"{"spec":{"kubernetes":{"version":"v1.36.3"}}}"#;
+    )?;
+    let change = r#"{"spec":{"kubernetes":{"version":"v1.36.3"}}}"#;
     stage
         .kubectl(&[
             "patch",
@@ -95,7 +94,7 @@ async fn upgrade_under_load(stage: &Stage, tenant: &Tenant) -> Result<u64> {
             "tenants",
             "--type=merge",
             "-p",
-            patch,
+            change,
         ])
         .await?;
     wait_for("version v1.36.3 to run", 300, async || {

@@ -1,4 +1,4 @@
-//! TLSRoutes meet our listeners: what each route claims, and what to tell it.
+//! `TLSRoute`s meet our listeners: what each route claims, and what to tell it.
 //!
 //! Owns attachment, hostname intersection and the resolution of backends with
 //! their permissions. It does not settle who wins a name: see `claims`.
@@ -20,7 +20,7 @@ use super::world::{Backends, PortRef, Route, Unresolved, World, seniority};
 pub struct ParentStatus {
     /// As the route wrote it.
     pub parent: TlsRouteParentRefs,
-    /// Accepted and ResolvedRefs.
+    /// `Accepted` and `ResolvedRefs`.
     pub said: Vec<Said>,
 }
 

@@ -56,11 +56,11 @@ impl Watching {
     pub fn start(client: Client, changed: Arc<Notify>) -> Self {
         let mut tasks = JoinSet::new();
         let stores = Stores {
-            ingresses: follow(&mut tasks, &changed, Api::all(client.clone()), ()),
-            ingress_classes: follow(&mut tasks, &changed, Api::all(client.clone()), ()),
-            services: follow(&mut tasks, &changed, Api::all(client.clone()), ()),
-            slices: follow(&mut tasks, &changed, Api::all(client.clone()), ()),
-            namespaces: follow(&mut tasks, &changed, Api::all(client.clone()), ()),
+            ingresses: follow(&mut tasks, &changed, Api::all(client.clone()), &()),
+            ingress_classes: follow(&mut tasks, &changed, Api::all(client.clone()), &()),
+            services: follow(&mut tasks, &changed, Api::all(client.clone()), &()),
+            slices: follow(&mut tasks, &changed, Api::all(client.clone()), &()),
+            namespaces: follow(&mut tasks, &changed, Api::all(client.clone()), &()),
             gateway_api: None,
         };
         Self {
@@ -119,17 +119,17 @@ impl Watching {
                 tasks,
                 changed,
                 Api::all_with(client.clone(), &resource),
-                resource,
+                &resource,
             )
         });
         self.stores.gateway_api = Some(GatewayStores {
-            classes: follow(tasks, changed, Api::all(client.clone()), ()),
-            gateways: follow(tasks, changed, Api::all(client.clone()), ()),
+            classes: follow(tasks, changed, Api::all(client.clone()), &()),
+            gateways: follow(tasks, changed, Api::all(client.clone()), &()),
             routes: follow(
                 tasks,
                 changed,
                 Api::all_with(client.clone(), &route_resource),
-                route_resource.clone(),
+                &route_resource,
             ),
             route_resource,
             grants,
@@ -161,7 +161,7 @@ fn follow<K>(
     tasks: &mut JoinSet<()>,
     changed: &Arc<Notify>,
     api: Api<K>,
-    kind: K::DynamicType,
+    kind: &K::DynamicType,
 ) -> Store<K>
 where
     K: Resource + Clone + DeserializeOwned + std::fmt::Debug + Send + Sync + 'static,
@@ -170,7 +170,7 @@ where
     let writer = Writer::<K>::new(kind.clone());
     let store = writer.as_reader();
     let changed = changed.clone();
-    let kind = K::kind(&kind).into_owned();
+    let kind = K::kind(kind).into_owned();
     tasks.spawn(async move {
         let stream = watcher(api, watcher::Config::default())
             .default_backoff()

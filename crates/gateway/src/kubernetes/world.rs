@@ -16,7 +16,7 @@ use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::api::networking::v1::{Ingress, IngressClass};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-/// The name of our controller in IngressClass and GatewayClass objects.
+/// The name of our controller in `IngressClass` and `GatewayClass` objects.
 pub const CONTROLLER: &str = "steward.butlerlabs.dev/gateway";
 
 /// A TLSRoute, whichever version of it the cluster serves.
@@ -30,7 +30,7 @@ pub struct Route {
     pub status: Option<TlsRouteStatus>,
 }
 
-/// A ReferenceGrant, whichever version of it the cluster serves.
+/// A `ReferenceGrant`, whichever version of it the cluster serves.
 #[derive(Clone, Debug, Default)]
 pub struct Grant {
     /// The namespace that grants.
@@ -50,7 +50,7 @@ pub struct World {
     pub gateway_classes: Vec<Arc<GatewayClass>>,
     /// Gateways of every class.
     pub gateways: Vec<Arc<Gateway>>,
-    /// TLSRoutes.
+    /// The `TLSRoute`s.
     pub routes: Vec<Route>,
     /// Permissions to refer across namespaces.
     pub grants: Vec<Grant>,

@@ -43,6 +43,11 @@ fn world(yaml: &str) -> World {
     world
 }
 
+/// The same under a name that a local `world` does not hide.
+fn world_of(yaml: &str) -> World {
+    world(yaml)
+}
+
 const BASE: &str = r"
 kind: IngressClass
 metadata: { name: steward }
@@ -346,7 +351,7 @@ metadata: { name: tenants, labels: { tier: gold } }
 ";
     let world = world(&format!("{base}---{gold}---{ROUTE}"));
     assert!(said(&translate(&world, 443), "Accepted").0);
-    let tin = super::tests::world(&format!(
+    let tin = world_of(&format!(
         "{base}---{}---{ROUTE}",
         gold.replace("tier: gold", "tier: tin")
     ));
