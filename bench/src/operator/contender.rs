@@ -53,6 +53,14 @@ impl Contender {
         )
     }
 
+    /// The keys of the datastore's CA, as it can read them.
+    pub(super) fn datastore_keys(&self) -> Keys {
+        match self {
+            Self::Steward { .. } => Keys::Ecdsa,
+            Self::Kamaji { .. } => Keys::Rsa,
+        }
+    }
+
     /// Its tenants' kind.
     pub(super) fn tenants(&self) -> ApiResource {
         self.resource("TenantControlPlane", "tenantcontrolplanes")

@@ -11,11 +11,13 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, bail};
+use base64::{Engine as _, engine::general_purpose::STANDARD};
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, KeyUsagePurpose,
-    SanType,
+    RsaKeySize, SanType,
 };
 
+use super::contender::Keys;
 use crate::process::{Process, Program};
 
 const PORT: u16 = 12379;
@@ -39,7 +41,7 @@ impl Datastore {
     }
 
     /// Starts it and turns authentication on.
-    pub(super) fn start(bin: &Path, directory: &Path) -> Result<Self> {
+    pub(super) fn start(bin: &Path, directory: &Path, keys: Keys) -> Result<Self> {
         let folder = directory.join("datastore");
         fs::create_dir_all(&folder)?;
         let mut params = CertificateParams::new(Vec::new())?;
@@ -51,7 +53,7 @@ impl Datastore {
         params
             .distinguished_name
             .push(DnType::CommonName, "datastore");
-        let ca = CertifiedIssuer::self_signed(params, KeyPair::generate()?)?;
+        let ca = CertifiedIssuer::self_signed(params, keys.generate()?)?;
         let server = leaf(&ca, "server")?;
         let root = leaf(&ca, "root")?;
         let file = |name: &str, text: &str| -> Result<PathBuf> {
@@ -79,11 +81,43 @@ impl Datastore {
             Program::new("datastore", &bin.join("etcd"), arguments).start(directory)?;
         enable_authentication(bin, &folder, &url, &mut process)?;
         Ok(Self {
-            ca: (ca.pem(), ca.key().serialize_pem()),
+            ca: (ca.pem(), keys.pem(ca.key())?),
             root,
             process,
         })
     }
+}
+
+impl Keys {
+    fn generate(self) -> Result<KeyPair> {
+        Ok(match self {
+            Self::Ecdsa => KeyPair::generate()?,
+            Self::Rsa => KeyPair::generate_rsa_for(&rcgen::PKCS_RSA_SHA256, RsaKeySize::_2048)?,
+        })
+    }
+
+    /// Kamaji reads a CA's key only as RSA in PKCS#1.
+    fn pem(self, key: &KeyPair) -> Result<String> {
+        match self {
+            Self::Ecdsa => Ok(key.serialize_pem()),
+            Self::Rsa => pkcs1(&key.serialize_der()).context("an RSA key of an unknown shape"),
+        }
+    }
+}
+
+/// PKCS#1 out of the PKCS#8 of an RSA-2048 key: what is in the octet string after
+/// the version and the algorithm, whose lengths are always the same.
+fn pkcs1(pkcs8: &[u8]) -> Option<String> {
+    const BEFORE: usize = 4 + 3 + 15;
+    let key = pkcs8.get(BEFORE..)?.strip_prefix(&[0x04, 0x82])?.get(2..)?;
+    let text = STANDARD.encode(key);
+    let mut pem = "-----BEGIN RSA PRIVATE KEY-----\n".to_owned();
+    for line in text.as_bytes().chunks(64) {
+        pem.push_str(&String::from_utf8_lossy(line));
+        pem.push('\n');
+    }
+    pem.push_str("-----END RSA PRIVATE KEY-----\n");
+    Some(pem)
 }
 
 fn leaf(ca: &CertifiedIssuer<'_, KeyPair>, name: &str) -> Result<(String, String)> {
@@ -134,4 +168,21 @@ fn enable_authentication(
     etcdctl(&["role", "add", "root"])?;
     etcdctl(&["user", "grant-role", "root", "root"])?;
     etcdctl(&["auth", "enable"])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_in_pkcs1_begins_like_one() {
+        let pem = Keys::Rsa.pem(&Keys::Rsa.generate().unwrap()).unwrap();
+        // A sequence of more than 255 bytes, then version 0, then the modulus.
+        assert!(
+            pem.starts_with("-----BEGIN RSA PRIVATE KEY-----\nMIIE"),
+            "{}",
+            &pem[..40]
+        );
+        assert!(pem.lines().all(|line| line.len() <= 64));
+    }
 }

@@ -42,7 +42,8 @@ impl Stage {
     /// Sets it for one of the operators.
     pub(super) async fn set(contender: &Contender, work: &Path, directory: &Path) -> Result<Self> {
         let bin = work.join("bin");
-        let datastore = Datastore::start(&bin, directory).context("starting the datastore")?;
+        let datastore = Datastore::start(&bin, directory, contender.datastore_keys())
+            .context("starting the datastore")?;
         let server = ApiServer::builder().audit().bin_dir(&bin).start().await?;
         let port = server
             .url()
