@@ -64,10 +64,10 @@ impl Load {
 const SCRIPT: &str = r#"
 umask 077
 conf=$1 url=$2 stop=$3 folder=$4
-field() { grep "$1:" "$conf" | head -1 | sed 's/.*: *//; s/"//g' | base64 -d; }
-field certificate-authority-data > "$folder/ca.crt"
-field client-certificate-data > "$folder/client.crt"
-field client-key-data > "$folder/client.key"
+field() { kubectl config view --raw --kubeconfig "$conf" -o "jsonpath={$1}" | base64 -d; }
+field '.clusters[0].cluster.certificate-authority-data' > "$folder/ca.crt"
+field '.users[0].user.client-certificate-data' > "$folder/client.crt"
+field '.users[0].user.client-key-data' > "$folder/client.key"
 made=0
 while [ ! -e "$stop" ]; do
   made=$((made + 1))
