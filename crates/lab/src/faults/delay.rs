@@ -48,7 +48,8 @@ impl Lab {
             .command
             .extend([by.as_millis().to_string(), folder.display().to_string()]);
         let script = format!(
-            "{} & exec socat TUN,tun-type=tun,tun-name={name},iff-no-pi,iff-up UNIX-SENDTO:{folder}/there,bind={folder}/here,unlink-early",
+            // The kernel speaks on a new device at once, and socat ends when nobody hears it.
+            "{} & for i in $(seq 500); do [ -S {folder}/there ] && break; sleep 0.02; done; exec socat TUN,tun-type=tun,tun-name={name},iff-no-pi,iff-up UNIX-SENDTO:{folder}/there,bind={folder}/here,unlink-early",
             relay.command.join(" "),
             folder = folder.display(),
         );
