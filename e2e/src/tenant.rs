@@ -41,6 +41,25 @@ impl Tenant {
         &self.kubeconfig
     }
 
+    /// The same tenant as seen from another host, where `client` has no way to it.
+    pub fn seen_from(self, client: Host) -> Self {
+        Self { client, ..self }
+    }
+
+    /// Leads a port of a pod to a port of the `client` host, until dropped.
+    pub fn forward(&self, pod: &str, ports: &str) -> Result<tokio::process::Child> {
+        let kubeconfig = self.kubeconfig.display().to_string();
+        let words = [
+            "kubectl",
+            "--kubeconfig",
+            &kubeconfig,
+            "port-forward",
+            pod,
+            ports,
+        ];
+        Ok(self.client.spawn(&words)?)
+    }
+
     /// kubectl from the `client` host, by the endpoint in the kubeconfig.
     pub async fn kubectl(&self, words: &[&str]) -> Result<String> {
         kubectl(&self.client, Some(&self.kubeconfig), words).await
@@ -57,8 +76,8 @@ impl Tenant {
         .await
     }
 
-    /// Lets a worker join with what `kubeadm token create` prints, and nothing else changed.
-    pub async fn join(&self, worker: &Host) -> Result<()> {
+    /// The command that `kubeadm token create` prints for joining a worker.
+    pub async fn join_command(&self) -> Result<String> {
         let kubeconfig = self.kubeconfig.display().to_string();
         let words = [
             "kubeadm",
@@ -69,10 +88,13 @@ impl Tenant {
             &kubeconfig,
         ];
         let printed = self.client.run(&words).await?;
-        let line = printed
-            .lines()
-            .find(|l| l.starts_with("kubeadm join"))
-            .context("no join command was printed")?;
+        let line = printed.lines().find(|l| l.starts_with("kubeadm join"));
+        Ok(line.context("no join command was printed")?.to_owned())
+    }
+
+    /// Lets a worker join with what `kubeadm token create` prints, and nothing else changed.
+    pub async fn join(&self, worker: &Host) -> Result<()> {
+        let line = self.join_command().await?;
         // The lab's hosts share one kernel, and have no systemd: preflight would say so.
         let mut words: Vec<&str> = line.split_whitespace().collect();
         words.push("--ignore-preflight-errors=all");
@@ -118,9 +140,14 @@ spec:
   terminationGracePeriodSeconds: 0
 "
         );
+        self.pod(name, &manifest).await
+    }
+
+    /// Starts a pod of one's own making, and waits until it runs.
+    pub async fn pod(&self, name: &str, manifest: &str) -> Result<Pod<'_>> {
         // The default ServiceAccount appears a moment after its namespace.
         wait_for("the pod to be admitted", 60, async || {
-            self.apply(&manifest).await
+            self.apply(manifest).await
         })
         .await?;
         wait_for(
