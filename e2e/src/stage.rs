@@ -38,11 +38,17 @@ pub async fn wait_for<T>(
 impl Stage {
     /// Makes a lab, loads our images and installs the chart with these `--set` values.
     pub async fn up(name: &str, workers: u8, values: &[&str]) -> Result<Self> {
+        let stage = Self::bare(name, workers).await?;
+        stage.install(values).await?;
+        Ok(stage)
+    }
+
+    /// Makes a lab and loads our images: for those who have something to do before the chart.
+    pub async fn bare(name: &str, workers: u8) -> Result<Self> {
         let work = tempfile::tempdir()?;
         let lab = Lab::builder().name(name).workers(workers).up().await?;
         let stage = Self { lab, work };
         stage.load_images().await?;
-        stage.install(values).await?;
         Ok(stage)
     }
 
@@ -56,7 +62,8 @@ impl Stage {
         Ok(())
     }
 
-    async fn install(&self, values: &[&str]) -> Result<()> {
+    /// Installs the chart with these `--set` values.
+    pub async fn install(&self, values: &[&str]) -> Result<()> {
         let chart = repository().join("charts/steward");
         let chart = chart
             .to_str()
