@@ -81,6 +81,17 @@ impl Hierarchy {
         }
     }
 
+    /// The file that limits writes to disks in `path`, the word before a limit, and the
+    /// limit that is none; if this hierarchy has one.
+    pub(crate) fn disk_writes(&self, path: &Path) -> Option<(PathBuf, &'static str, &'static str)> {
+        let (file, word, never) = match self.kind {
+            Kind::V1 | Kind::V1Cpuset => ("blkio.throttle.write_iops_device", "", "0"),
+            Kind::V2 => ("io.max", "wiops=", "max"),
+        };
+        let file = self.root.join(path).join(file);
+        file.exists().then_some((file, word, never))
+    }
+
     /// Moves the calling process.
     pub(crate) fn enter(&self, path: &Path) -> io::Result<()> {
         fs::write(self.root.join(path).join("cgroup.procs"), "0")
