@@ -36,6 +36,11 @@ pub mod annotations {
     pub const KAMAJI_INGRESS_DOMAIN: &str = "kamaji.clastix.io/ingress.domain";
     /// Who may connect to a route, as ranges separated by commas; our own gateway enforces it.
     pub const ALLOWED_SOURCE_RANGES: &str = "steward.butlerlabs.dev/allowed-source-ranges";
+    /// On a `TenantControlPlane` that moved: nothing uses the endpoint before this one any more, not
+    /// even kubelets. The value is that endpoint, as `host:port`.
+    pub const RELEASE_ENDPOINT: &str = "steward.butlerlabs.dev/release-endpoint";
+    /// On workloads inside a tenant that dial its API server: where.
+    pub const ENDPOINT: &str = "steward.butlerlabs.dev/endpoint";
     /// On a `TenantControlPlane` being deleted whose datastore is gone for good: finish without
     /// cleaning it. The value must be the tenant's name.
     pub const ABANDON_DATASTORE: &str = "steward.butlerlabs.dev/abandon-datastore";

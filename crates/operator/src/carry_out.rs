@@ -167,7 +167,7 @@ pub async fn inside(plan: &Plan, session: Option<&Session>, done: &mut Done) {
     if plan.tenant_objects.is_empty() && plan.tenant_prune.labels.is_empty() {
         return;
     }
-    if session.settled(&plan.tenant_objects) {
+    if session.settled(&plan.tenant_objects, &plan.tenant_prune) {
         done.applied.inside = InsideApplied::Done {
             changes: Vec::new(),
         };
@@ -230,7 +230,7 @@ pub async fn inside(plan: &Plan, session: Option<&Session>, done: &mut Done) {
         }
     }
     if done.applied.failures.len() == failures {
-        session.finish(&plan.tenant_objects);
+        session.finish(&plan.tenant_objects, &plan.tenant_prune);
         session.watch(&plan.tenant_prune);
     } else {
         session.distrust();

@@ -28,7 +28,10 @@ pub async fn addresses(
         return Ok(Vec::new());
     };
     let namespace = tenant.namespace().unwrap_or_default();
-    if told_by_ingress(live, &namespace, &tenant.name_any()) {
+    // The Ingress of a tenant that moves to a Gateway speaks for the old way.
+    if tenant.spec.control_plane.gateway.is_none()
+        && told_by_ingress(live, &namespace, &tenant.name_any())
+    {
         return Ok(Vec::new());
     }
     let mut found = Vec::new();

@@ -45,8 +45,8 @@ impl Reaches {
         }
     }
 
-    /// The last answer, and of which host and port.
-    pub fn get(&self, key: &Key) -> (Reach, Option<(String, u16)>) {
+    /// The last answer, and to which knock.
+    pub fn get(&self, key: &Key) -> (Reach, Option<Knock>) {
         let known = self.lock();
         let Some(known) = known
             .get(key)
@@ -54,10 +54,7 @@ impl Reaches {
         else {
             return (Reach::NotTried, None);
         };
-        (
-            known.answer.clone(),
-            Some((known.knock.host.clone(), known.knock.port)),
-        )
+        (known.answer.clone(), Some(known.knock.clone()))
     }
 
     /// Forgets a tenant.

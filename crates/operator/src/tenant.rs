@@ -71,7 +71,7 @@ struct State {
 
 #[derive(Default)]
 struct Memory {
-    /// Digest of the objects that were last found to be in order.
+    /// Digest of what was last found to be in order.
     settled: Option<String>,
     seen: Option<(Instant, Inside)>,
 }
@@ -184,10 +184,10 @@ impl Session {
         inside
     }
 
-    /// Whether exactly these objects were in order and nothing of ours changed since.
-    pub fn settled(&self, objects: &[Object]) -> bool {
+    /// Whether exactly this was in order and nothing of ours changed since.
+    pub fn settled(&self, objects: &[Object], prune: &Prune) -> bool {
         !self.state.dirty.load(Ordering::Acquire)
-            && self.memory().settled.as_deref() == Some(&digest(objects))
+            && self.memory().settled.as_deref() == Some(&digest(objects, prune))
     }
 
     /// Forgets what changed before now: whoever calls this looks at everything next.
@@ -195,9 +195,9 @@ impl Session {
         self.state.dirty.store(false, Ordering::Release);
     }
 
-    /// Remembers that these objects are in order.
-    pub fn finish(&self, objects: &[Object]) {
-        self.memory().settled = Some(digest(objects));
+    /// Remembers that this is in order.
+    pub fn finish(&self, objects: &[Object], prune: &Prune) {
+        self.memory().settled = Some(digest(objects, prune));
     }
 
     /// Something went wrong: look at everything again next time.
@@ -237,8 +237,9 @@ impl Session {
     }
 }
 
-fn digest(objects: &[Object]) -> String {
-    owned::digest(&Value::Array(
-        objects.iter().map(|object| object.body.clone()).collect(),
-    ))
+/// Of what should be there, and of what may stay.
+fn digest(objects: &[Object], prune: &Prune) -> String {
+    let kept = prune.keep.iter().map(|key| Value::String(key.to_string()));
+    let objects = objects.iter().map(|object| object.body.clone());
+    owned::digest(&Value::Array(objects.chain(kept).collect()))
 }

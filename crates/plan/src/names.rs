@@ -25,6 +25,9 @@ pub const KONNECTIVITY_PORT: u16 = 8132;
 pub const KONNECTIVITY_ALPN: &str = "steward-konnectivity/1";
 /// Port that the node proxy answers.
 pub const TCP_PROXY_PORT: u16 = 6443;
+/// Where the node proxy that opens TLS listens, on every address of its node: another port,
+/// so that it can start beside one of the other kind.
+pub const TERMINATE_PORT: u16 = 6444;
 
 /// Names of the objects of one tenant.
 #[derive(Debug, Clone, PartialEq, Eq)]

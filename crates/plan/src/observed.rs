@@ -7,7 +7,10 @@ use jiff::Timestamp;
 use serde_json::Value;
 use steward_api::{TenantControlPlane, conditions::Reason};
 
-use crate::object::{Kind, ObjectKey};
+use crate::{
+    object::{Kind, ObjectKey},
+    outcome::Knock,
+};
 
 /// One tenant and all that bears on it, at one moment.
 #[derive(Debug, Clone)]
@@ -29,9 +32,9 @@ pub struct Observed {
     pub inside: Inside,
     /// What came of knocking at the endpoint as a client would.
     pub reach: Reach,
-    /// Host and port that `reach` is about: those of the [`crate::Knock`] that was carried
-    /// out. An answer from another place says nothing about this one.
-    pub knocked: Option<(String, u16)>,
+    /// The [`Knock`] that `reach` is the answer to. An answer from another place says
+    /// nothing about this one.
+    pub knocked: Option<Knock>,
     /// What stops pods of the Deployment, if anything is known: from pod statuses, events
     /// or the `ReplicaSet`'s conditions (quota).
     pub trouble: Option<PodTrouble>,
@@ -158,9 +161,9 @@ pub enum Inside {
         nodes: Vec<NodeSeen>,
         /// How far our workloads there are, by key (Deployment and `DaemonSet`).
         workloads: BTreeMap<ObjectKey, Rollout>,
-        /// Addresses of the nodes on which a ready pod with the label
-        /// `app=steward-tcp-proxy` runs (its `status.hostIP`), sorted. Only needed in
-        /// Terminate mode.
+        /// Addresses of the nodes on which a node proxy that opens TLS is ready and
+        /// stays (`status.hostIP` of pods with the label
+        /// `steward.butlerlabs.dev/tcp-proxy=terminate`), sorted.
         proxies: Vec<IpAddr>,
     },
 }
@@ -179,7 +182,7 @@ pub struct NodeSeen {
 }
 
 /// How far a workload inside the tenant is.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Rollout {
     /// Pods wanted.
     pub desired: i32,
@@ -189,6 +192,9 @@ pub struct Rollout {
     pub updated: i32,
     /// Whether the controller has seen the newest spec.
     pub current: bool,
+    /// Where its newest pods dial the API server (annotation
+    /// `steward.butlerlabs.dev/endpoint`).
+    pub endpoint: Option<String>,
 }
 
 impl Live {

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use steward_api::{
     conditions::{ConditionType, Reason},
-    metadata::labels,
+    metadata::{annotations, labels},
     tenant_control_plane::ExposureMode,
 };
 use steward_pki::{KeySource, Pair};
@@ -20,13 +20,14 @@ use crate::{
     },
     names::PROJECT,
     object::{Kind, Object, ObjectKey},
-    observed::{Observed, Platform},
+    observed::{Inside, Observed, Platform},
     outcome::{DatastoreWish, Knock, Plan, Prune, Wait},
     settings::Settings,
     validate::{Validated, wait},
-    way::{self, Ways},
+    way::{self, Way, Ways},
 };
 
+use reachability::Inner;
 pub(crate) use reachability::{inner, serving};
 
 /// Why no plan could be made. Only the cryptographic library can fail: everything else
@@ -135,7 +136,8 @@ impl<'a> Draft<'a> {
 
     /// Everything that carries the endpoint. Tells whether the plan is whole.
     fn with_endpoint(&mut self, ways: &Ways) -> Result<bool, steward_pki::Error> {
-        let servers = self.workshop.servers(ways)?;
+        let inner = inner(self.tenant, self.observed, ways);
+        let servers = self.workshop.servers(ways, inner.gate)?;
         self.plan.objects.extend(servers);
         let kubeconfigs = self.workshop.kubeconfigs(ways)?;
         self.plan.objects.extend(kubeconfigs);
@@ -149,8 +151,8 @@ impl<'a> Draft<'a> {
         }
         let proxy_pair = self.proxy_certificate()?;
         self.front_door(ways);
-        let whole = self.workload(ways)?;
-        self.inside(ways, proxy_pair.as_ref());
+        let whole = self.workload(ways, &inner)?;
+        self.inside(ways, inner, proxy_pair.as_ref());
         Ok(whole)
     }
 
@@ -163,7 +165,7 @@ impl<'a> Draft<'a> {
         Ok(Some(pair))
     }
 
-    fn workload(&mut self, ways: &Ways) -> Result<bool, steward_pki::Error> {
+    fn workload(&mut self, ways: &Ways, inner: &Inner) -> Result<bool, steward_pki::Error> {
         let Some(storage) = &self.tenant.storage else {
             return Ok(false);
         };
@@ -190,7 +192,6 @@ impl<'a> Draft<'a> {
                         }),
                 );
         }
-        let inner = inner(self.tenant, self.observed, ways);
         let inputs = deployment::Inputs {
             settings: self.settings,
             tenant: self.tenant,
@@ -213,8 +214,14 @@ impl<'a> Draft<'a> {
         self.plan
             .objects
             .extend(front_door::objects(self.tenant, &self.observed.platform));
+        let old = ways.all().filter(|way| way.mode != ways.wanted.mode);
+        self.plan.prune.keep = old
+            .flat_map(|way| front_door_of(self.tenant, self.observed, way.mode))
+            .collect();
+        if let Some(left) = &ways.leaving {
+            self.plan.waits.push(leaving(self.observed, left));
+        }
         if ways.moving() {
-            self.plan.prune.keep = old_front_door(self.tenant, self.observed, ways);
             let message = format!(
                 "clients still go to {}: {} is being checked",
                 ways.active.authority(),
@@ -234,11 +241,10 @@ impl<'a> Draft<'a> {
         }
     }
 
-    fn inside(&mut self, ways: &Ways, proxy_certificate: Option<&Pair>) {
+    fn inside(&mut self, ways: &Ways, inner: Inner, proxy_certificate: Option<&Pair>) {
         if !serving(self.tenant, self.observed) || self.tenant.replicas() == 0 {
             return;
         }
-        let inner = inner(self.tenant, self.observed, ways);
         let authority = self.workshop.ca.pair().certificate.clone();
         let inputs = inside::Inputs {
             settings: self.settings,
@@ -247,11 +253,11 @@ impl<'a> Draft<'a> {
             ways,
             authority: &authority,
             proxy_certificate,
-            proxy: inner.proxy,
             endpoints: inner.endpoints,
         };
         self.plan.tenant_objects = inside::objects(&inputs);
-        self.plan.tenant_prune = inside::prune();
+        self.plan.tenant_prune = inside::prune(&self.tenant.version);
+        self.plan.tenant_prune.keep.extend(inner.keep);
         self.plan.waits.extend(inner.waits);
     }
 
@@ -303,9 +309,23 @@ fn prune_labels(tenant: &Validated) -> BTreeMap<String, String> {
     all
 }
 
-/// Objects of the way that clients still use.
-fn old_front_door(tenant: &Validated, observed: &Observed, ways: &Ways) -> Vec<ObjectKey> {
-    let kinds: Vec<Kind> = match ways.active.mode {
+/// What is waited for before the old way goes, and what to do about it.
+fn leaving(observed: &Observed, left: &Way) -> Wait {
+    let old = left.authority();
+    let message = match &observed.inside {
+        Inside::Reachable { nodes, .. } if !nodes.is_empty() => format!(
+            "{old} works on, because kubelets keep the endpoint they joined by: when no node's \
+             /etc/kubernetes/kubelet.conf names it any more, set the annotation {}={old}",
+            annotations::RELEASE_ENDPOINT
+        ),
+        _ => format!("{old} works on until nothing inside the tenant uses it"),
+    };
+    wait(ConditionType::EndpointReady, Reason::EndpointKept, message)
+}
+
+/// Objects of a mode at the front door.
+fn front_door_of(tenant: &Validated, observed: &Observed, mode: ExposureMode) -> Vec<ObjectKey> {
+    let kinds: Vec<Kind> = match mode {
         ExposureMode::Ingress => vec![Kind::Ingress, Kind::IngressRouteTcp],
         ExposureMode::Gateway => vec![front_door::tls_route_kind(&observed.platform)],
         ExposureMode::ClusterIP | ExposureMode::NodePort | ExposureMode::LoadBalancer => vec![],

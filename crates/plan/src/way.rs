@@ -6,13 +6,15 @@ use std::net::IpAddr;
 use serde_json::Value;
 use steward_api::{
     conditions::{ConditionType, Reason},
-    tenant_control_plane::{ExposureMode, ExposureStatus},
+    metadata::annotations,
+    tenant_control_plane::{ExposureMode, ExposureStatus, PreviousExposure},
 };
 use steward_pki::San;
 
 use crate::{
+    build::front_door::tls_route_kind,
     object::Kind,
-    observed::{Observed, Reach},
+    observed::{Inside, Observed, Reach},
     outcome::Wait,
     validate::{Exposure, Validated, wait},
 };
@@ -34,13 +36,18 @@ pub(crate) struct Way {
     pub(crate) addresses: Vec<IpAddr>,
 }
 
-/// The way in use, and the one that is to be.
+/// How long a front door that doesn't say when it has taken up a route is given for it.
+const TAKE_UP: jiff::SignedDuration = jiff::SignedDuration::from_secs(10);
+
+/// The way in use, the one that is to be, and the one that was.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Ways {
     /// What clients are told.
     pub(crate) active: Way,
     /// What will take its place once it is checked; the same when nothing moves.
     pub(crate) wanted: Way,
+    /// What clients were told before, while something inside the tenant may still use it.
+    pub(crate) leaving: Option<Way>,
 }
 
 impl Way {
@@ -78,6 +85,18 @@ impl Ways {
     pub(crate) fn moving(&self) -> bool {
         self.active != self.wanted
     }
+
+    /// Every way that has to work now.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Way> {
+        [&self.active, &self.wanted]
+            .into_iter()
+            .chain(&self.leaving)
+    }
+
+    /// Whether any of them is by name.
+    pub(crate) fn by_name(&self) -> bool {
+        self.all().any(Way::by_name)
+    }
 }
 
 /// `host:port`, an IPv6 address in brackets.
@@ -90,12 +109,114 @@ pub(crate) fn authority(host: &str, port: u16) -> String {
 }
 
 /// The ways, or what is waited for before there is any.
+///
+/// A move goes in three steps: both ways are made; once the new one is checked clients are told
+/// of it; once nothing inside the tenant dials the old one it goes.
 pub(crate) fn resolve(tenant: &Validated, observed: &Observed) -> Result<Ways, Wait> {
     let wanted = wanted(tenant, observed)?;
-    let active = current(tenant, observed)
-        .filter(|old| differs(old, &wanted) && !answers(observed, &wanted))
-        .unwrap_or_else(|| wanted.clone());
-    Ok(Ways { active, wanted })
+    let old = current(tenant, observed).filter(|old| differs(old, &wanted));
+    let (active, left) = match old {
+        Some(old) if !arrived(tenant, observed, &old, &wanted) => (old, previous(observed)),
+        Some(old) => (wanted.clone(), Some(old)),
+        None => (wanted.clone(), previous(observed)),
+    };
+    let leaving = left
+        .filter(|left| differs(left, &active) && differs(left, &wanted))
+        .filter(|left| still_used(observed, left, &active));
+    Ok(Ways {
+        active,
+        wanted,
+        leaving,
+    })
+}
+
+/// Whether the new way is up and checked: every pod knows its names, its front door has taken
+/// up the route, and a client got an answer there.
+fn arrived(tenant: &Validated, observed: &Observed, old: &Way, new: &Way) -> bool {
+    // Under one name an answer may still be the old way's.
+    let took = old.authority() != new.authority() || taken_up(tenant, observed);
+    answers(observed, new) && took && rolled_out(tenant, observed)
+}
+
+/// Whether all pods are of the newest template.
+pub(crate) fn rolled_out(tenant: &Validated, observed: &Observed) -> bool {
+    let names = &tenant.names;
+    let live = observed
+        .live
+        .get(Kind::Deployment, &names.namespace, &names.tenant);
+    let Some(live) = live else {
+        return false;
+    };
+    let count = |path: &str| live.pointer(path).and_then(Value::as_i64).unwrap_or(0);
+    let wanted = count("/spec/replicas");
+    count("/status/observedGeneration") >= count("/metadata/generation")
+        && count("/status/updatedReplicas") >= wanted
+        && count("/status/replicas") == wanted
+        && count("/status/readyReplicas") >= wanted
+}
+
+/// Whether the front door has taken up the route, as far as it tells.
+fn taken_up(tenant: &Validated, observed: &Observed) -> bool {
+    let names = &tenant.names;
+    let live = |kind| observed.live.get(kind, &names.namespace, &names.tenant);
+    let old_enough = |object: &Value| {
+        let born = object.pointer("/metadata/creationTimestamp");
+        born.and_then(|time| time.as_str()?.parse().ok())
+            .is_some_and(|born| observed.now.duration_since(born) >= TAKE_UP)
+    };
+    match &tenant.exposure {
+        Exposure::Gateway(_) => {
+            live(tls_route_kind(&observed.platform)).is_some_and(accepted_by_any)
+        }
+        Exposure::Ingress(_) => {
+            let objects = [live(Kind::Ingress), live(Kind::IngressRouteTcp)];
+            objects
+                .into_iter()
+                .flatten()
+                .any(|object| !load_balancer(Some(object)).is_empty() || old_enough(object))
+        }
+        Exposure::LoadBalancer | Exposure::NodePort | Exposure::ClusterIp => true,
+    }
+}
+
+fn accepted_by_any(route: &Value) -> bool {
+    let parents = route.pointer("/status/parents").and_then(Value::as_array);
+    let says = |parent: &Value, type_: &str, status: &str| {
+        let conditions = parent["conditions"].as_array();
+        conditions
+            .into_iter()
+            .flatten()
+            .any(|condition| condition["type"] == type_ && condition["status"] == status)
+    };
+    parents
+        .into_iter()
+        .flatten()
+        .any(|parent| says(parent, "Accepted", "True") && !says(parent, "ResolvedRefs", "False"))
+}
+
+/// Whether something inside the tenant may still dial a way that was left: a workload of ours
+/// that isn't rolled out to the new one yet, or kubelets, which keep what they joined by.
+fn still_used(observed: &Observed, left: &Way, active: &Way) -> bool {
+    let Inside::Reachable {
+        nodes, workloads, ..
+    } = &observed.inside
+    else {
+        return true;
+    };
+    let here = active.authority();
+    let dials_elsewhere = workloads.values().any(|rollout| {
+        let endpoint = rollout.endpoint.as_ref();
+        endpoint.is_some_and(|endpoint| *endpoint != here || !rollout.done())
+    });
+    dials_elsewhere || !nodes.is_empty() && left.authority() != here && !released(observed, left)
+}
+
+/// Whether the user says that nothing uses it any more.
+fn released(observed: &Observed, left: &Way) -> bool {
+    let notes = observed.tenant.metadata.annotations.as_ref();
+    notes
+        .and_then(|notes| notes.get(annotations::RELEASE_ENDPOINT))
+        .is_some_and(|endpoint| *endpoint == left.authority())
 }
 
 /// Whether the way has been tried and found right.
@@ -105,10 +226,9 @@ pub(crate) fn answers(observed: &Observed, way: &Way) -> bool {
 
 /// Whether the last knock was at this way's door.
 pub(crate) fn knocked_at(observed: &Observed, way: &Way) -> bool {
-    observed
-        .knocked
-        .as_ref()
-        .is_some_and(|(host, port)| *host == way.host && *port == way.port)
+    observed.knocked.as_ref().is_some_and(|knock| {
+        (&knock.host, knock.port, &knock.addresses) == (&way.host, way.port, &way.addresses)
+    })
 }
 
 fn differs(old: &Way, new: &Way) -> bool {
@@ -157,6 +277,37 @@ fn current(tenant: &Validated, observed: &Observed) -> Option<Way> {
         port,
         addresses,
     })
+}
+
+/// The way before that, as the status remembers it.
+fn previous(observed: &Observed) -> Option<Way> {
+    let status = observed.tenant.status.as_ref()?.exposure.as_ref()?;
+    let old = status.previous.as_ref()?;
+    Some(Way {
+        mode: old.mode,
+        host: old.host.clone(),
+        port: u16::try_from(old.port).ok()?,
+        konnectivity_host: old.konnectivity_host.clone(),
+        konnectivity_port: u16::try_from(old.konnectivity_port).ok()?,
+        addresses: old
+            .addresses
+            .iter()
+            .filter_map(|text| text.parse().ok())
+            .collect(),
+    })
+}
+
+impl From<&Way> for PreviousExposure {
+    fn from(way: &Way) -> Self {
+        Self {
+            mode: way.mode,
+            host: way.host.clone(),
+            konnectivity_host: way.konnectivity_host.clone(),
+            port: way.port.into(),
+            konnectivity_port: way.konnectivity_port.into(),
+            addresses: way.addresses.iter().map(ToString::to_string).collect(),
+        }
+    }
 }
 
 /// The mode as the status spells it.
@@ -294,9 +445,11 @@ fn load_balancer(object: Option<&Value>) -> Vec<String> {
 /// the operator found in a Gateway or its Service.
 fn front_door(tenant: &Validated, observed: &Observed) -> Vec<IpAddr> {
     let names = &tenant.names;
+    // The Ingress of a tenant that moves to a Gateway speaks for the old way.
     let ingress = observed
         .live
-        .get(Kind::Ingress, &names.namespace, &names.tenant);
+        .get(Kind::Ingress, &names.namespace, &names.tenant)
+        .filter(|_| matches!(tenant.exposure, Exposure::Ingress(_)));
     let given = match &tenant.network.address {
         Some(San::Ip(address)) => Some(*address),
         Some(San::Dns(_)) | None => None,

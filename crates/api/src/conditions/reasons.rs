@@ -63,6 +63,8 @@ reasons! {
         => "Set `ingress.hostname` or `ingress.domain` (`gateway.…` for a Gateway), or the annotation `steward.butlerlabs.dev/ingress.domain`.",
     AddressConflict: "A fixed address is inside a range that is used otherwise."
         => "Set `addons.tcpProxy.address` to an address outside the pod, Service and node ranges.",
+    EndpointKept: "The endpoint before the last move still works, because kubelets or proxies inside the tenant may use it."
+        => "Do what the message says.",
     ArgumentIgnored: "An extra argument sets a flag that Steward must set itself."
         => "Remove the argument that the message names.",
     NotSupported: "The spec asks for something that this version doesn't provide."

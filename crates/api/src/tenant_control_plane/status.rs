@@ -78,6 +78,28 @@ pub struct ExposureStatus {
     /// server answers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub addresses: Vec<String>,
+    /// The way before this one, while something inside the tenant may still use it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub previous: Option<PreviousExposure>,
+}
+
+/// A way that was left and still works.
+#[derive(Clone, Debug, Deserialize, Eq, JsonSchema, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PreviousExposure {
+    /// What it was.
+    pub mode: ExposureMode,
+    /// Name or address of the API server.
+    pub host: String,
+    /// Name or address for konnectivity agents.
+    pub konnectivity_host: String,
+    /// Port of the API server.
+    pub port: i32,
+    /// Port for konnectivity agents.
+    pub konnectivity_port: i32,
+    /// Addresses that lead there.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub addresses: Vec<String>,
 }
 
 /// Ways to reach a tenant.

@@ -5,9 +5,13 @@ use std::{collections::BTreeMap, net::IpAddr};
 use k8s_openapi::api::core::v1::{Node, NodeStatus, Pod};
 use kube::{Api, Client, ResourceExt, api::ListParams};
 use serde_json::Value;
+use steward_api::metadata::annotations;
 use steward_plan::{Inside, Kind, NodeSeen, ObjectKey, Rollout};
 
 use crate::{apply::Engine, error::Error};
+
+/// Pods of the node proxy that open TLS themselves.
+const TERMINATING: &str = "steward.butlerlabs.dev/tcp-proxy=terminate";
 
 /// Nodes per request: a node with its list of images is some ten kilobytes.
 const PAGE: u32 = 100;
@@ -62,10 +66,10 @@ async fn nodes(client: &Client) -> Result<Vec<NodeSeen>, Error> {
     }
 }
 
-/// Addresses of the nodes on which a node proxy is ready.
+/// Addresses of the nodes on which a node proxy that opens TLS is ready and stays.
 async fn proxies(client: &Client) -> Result<Vec<IpAddr>, Error> {
     let api: Api<Pod> = Api::namespaced(client.clone(), "kube-system");
-    let params = ListParams::default().labels("app=steward-tcp-proxy");
+    let params = ListParams::default().labels(TERMINATING);
     let pods = api.list(&params).await.map_err(|error| Error::Read {
         what: "its node proxies".into(),
         error,
@@ -84,7 +88,7 @@ async fn proxies(client: &Client) -> Result<Vec<IpAddr>, Error> {
     let mut hosts: Vec<IpAddr> = pods
         .items
         .iter()
-        .filter(|pod| ready(pod))
+        .filter(|pod| pod.metadata.deletion_timestamp.is_none() && ready(pod))
         .filter_map(host)
         .collect();
     hosts.sort();
@@ -158,6 +162,9 @@ pub fn rollout(object: &Value) -> Rollout {
         current: status["observedGeneration"]
             .as_i64()
             .is_some_and(|seen| Some(seen) >= object["metadata"]["generation"].as_i64()),
+        endpoint: object["metadata"]["annotations"][annotations::ENDPOINT]
+            .as_str()
+            .map(str::to_owned),
     }
 }
 
@@ -177,7 +184,8 @@ mod tests {
                 desired: 3,
                 ready: 2,
                 updated: 3,
-                current: true
+                current: true,
+                endpoint: None
             }
         );
         let deployment = json!({"metadata": {"generation": 2}, "spec": {"replicas": 2}, "status": {
@@ -188,7 +196,8 @@ mod tests {
                 desired: 2,
                 ready: 2,
                 updated: 2,
-                current: false
+                current: false,
+                endpoint: None
             }
         );
     }

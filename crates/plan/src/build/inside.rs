@@ -8,10 +8,11 @@ mod konnectivity;
 mod kube_proxy;
 mod rbac;
 mod tcp_proxy;
+mod write_permissions;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::Serialize;
-use steward_api::metadata::labels;
+use steward_api::metadata::{annotations, labels};
 use steward_pki::Pair;
 
 use super::meta::object;
@@ -22,11 +23,13 @@ use crate::{
     outcome::Prune,
     settings::Settings,
     validate::Validated,
+    version::Version,
     way::Ways,
 };
 
 pub(crate) use endpoints::{Endpoints, endpoints};
 pub(crate) use kube_proxy::check as check_kube_proxy;
+pub(crate) use tcp_proxy::keys as tcp_proxy_keys;
 
 /// Where the system's parts live.
 pub(crate) const SYSTEM: &str = "kube-system";
@@ -43,8 +46,6 @@ pub(crate) struct Inputs<'a> {
     pub(crate) authority: &'a str,
     /// The node proxy's own certificate, in Terminate mode.
     pub(crate) proxy_certificate: Option<&'a Pair>,
-    /// Whether the node proxy is there (wanted, or not yet out of use).
-    pub(crate) proxy: bool,
     /// Where the `kubernetes` Service leads, if that is ours to say.
     pub(crate) endpoints: Option<Endpoints>,
 }
@@ -52,12 +53,13 @@ pub(crate) struct Inputs<'a> {
 /// All objects, in the order they are written: permissions, configuration, then pods.
 pub(crate) fn objects(inputs: &Inputs<'_>) -> Vec<Object> {
     let mut all = rbac::objects(inputs.tenant);
+    all.extend(write_permissions::objects(inputs.tenant));
     all.extend(bootstrap::objects(inputs));
     if let Some(target) = &inputs.endpoints {
         all.extend(endpoints(target));
     }
-    if inputs.proxy {
-        all.extend(tcp_proxy::objects(inputs));
+    if let Some(proxy) = &inputs.tenant.node_proxy {
+        all.extend(tcp_proxy::objects(inputs, proxy));
     }
     let addons = &inputs.tenant.spec.addons;
     if let Some(addon) = &addons.kube_proxy {
@@ -69,26 +71,48 @@ pub(crate) fn objects(inputs: &Inputs<'_>) -> Vec<Object> {
     if let Some(addon) = &addons.konnectivity {
         all.extend(konnectivity::objects(inputs, addon));
     }
+    let endpoint = inputs.ways.active.authority();
+    let dialling = all.iter_mut().filter(|object| {
+        matches!(object.key.kind, Kind::DaemonSet | Kind::Deployment)
+            && DIALLING.contains(&object.key.name.as_str())
+    });
+    for object in dialling {
+        object.body["metadata"]["annotations"][annotations::ENDPOINT] = endpoint.clone().into();
+    }
     all
 }
 
+/// Workloads that dial the API server where the whole world does. They say so, and the old
+/// way stays until none of them dials it.
+const DIALLING: [&str; 3] = ["kube-proxy", "konnectivity-agent", tcp_proxy::NAME];
+
+/// Kinds that every version knows.
+const KINDS: [Kind; 12] = [
+    Kind::ConfigMap,
+    Kind::Secret,
+    Kind::Service,
+    Kind::ServiceAccount,
+    Kind::Deployment,
+    Kind::DaemonSet,
+    Kind::Role,
+    Kind::RoleBinding,
+    Kind::ClusterRole,
+    Kind::ClusterRoleBinding,
+    Kind::Endpoints,
+    Kind::EndpointSlice,
+];
+
 /// What of ours may go inside the tenant when it isn't planned any more.
-pub(crate) fn prune() -> Prune {
+pub(crate) fn prune(version: &Version) -> Prune {
+    let mut kinds = KINDS.to_vec();
+    if version.has_admission_policies() {
+        kinds.extend([
+            Kind::ValidatingAdmissionPolicy,
+            Kind::ValidatingAdmissionPolicyBinding,
+        ]);
+    }
     Prune {
-        kinds: vec![
-            Kind::ConfigMap,
-            Kind::Secret,
-            Kind::Service,
-            Kind::ServiceAccount,
-            Kind::Deployment,
-            Kind::DaemonSet,
-            Kind::Role,
-            Kind::RoleBinding,
-            Kind::ClusterRole,
-            Kind::ClusterRoleBinding,
-            Kind::Endpoints,
-            Kind::EndpointSlice,
-        ],
+        kinds,
         namespaces: vec![SYSTEM.into(), PUBLIC.into(), "default".into()],
         labels: [(labels::PROJECT.to_owned(), PROJECT.to_owned())].into(),
         keep: [Kind::Endpoints, Kind::EndpointSlice]

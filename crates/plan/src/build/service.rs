@@ -20,13 +20,13 @@ use crate::{
 /// Ports that a cluster gives to nodes unless configured otherwise.
 const NODE_PORTS: std::ops::RangeInclusive<u16> = 30000..=32767;
 
-/// The Service. While the tenant moves from an address of its own to a shared one, the
-/// old address stays until the new way is checked.
+/// The Service. While the tenant moves between an address of its own and a shared one, it has
+/// its own: until nobody uses it, and before anybody can.
 pub(crate) fn service(tenant: &Validated, ways: Option<&Ways>) -> Object {
     let spec = &tenant.spec.control_plane.service;
     let mut metadata = meta(tenant, tenant.names.tenant.clone(), "service");
     extend(&mut metadata, spec.additional_metadata.as_ref());
-    let mode = ways.map_or_else(|| mode_of(&tenant.exposure), |ways| ways.active.mode);
+    let mode = ways.map_or_else(|| mode_of(&tenant.exposure), widest);
     let profile = &tenant.spec.network_profile;
     let balanced = mode == ExposureMode::LoadBalancer;
     let access = tenant.spec.control_plane.access.as_ref();
@@ -66,6 +66,15 @@ pub(crate) fn service(tenant: &Validated, ways: Option<&Ways>) -> Object {
         "clients reach the control plane through it",
         &body,
     )
+}
+
+/// The mode whose Service serves all ways that have to work.
+fn widest(ways: &Ways) -> ExposureMode {
+    let needed = |mode| ways.all().any(|way| way.mode == mode);
+    [ExposureMode::LoadBalancer, ExposureMode::NodePort]
+        .into_iter()
+        .find(|mode| needed(*mode))
+        .unwrap_or(ways.wanted.mode)
 }
 
 fn type_name(mode: ExposureMode) -> &'static str {

@@ -10,13 +10,13 @@ use steward_api::{
 };
 
 use crate::{
-    build::inside::{Endpoints, SYSTEM},
-    names::{API_SERVER_PORT, TCP_PROXY_PORT},
+    build::inside::{Endpoints, SYSTEM, tcp_proxy_keys},
+    names::{API_SERVER_PORT, TCP_PROXY_PORT, TERMINATE_PORT},
     object::{Kind, ObjectKey},
-    observed::{Inside, Observed},
+    observed::{Inside, Observed, Rollout},
     outcome::Wait,
     validate::{NodeProxy, Validated, wait},
-    way::Ways,
+    way::{Ways, rolled_out},
 };
 
 /// How pods find the API server now.
@@ -25,8 +25,8 @@ pub(crate) struct Inner {
     pub(crate) own_endpoints: bool,
     /// What they say; `None` leaves them as they are.
     pub(crate) endpoints: Option<Endpoints>,
-    /// Whether the proxy is on the nodes.
-    pub(crate) proxy: bool,
+    /// What of a proxy on the nodes stays although it isn't wanted: pods still go through it.
+    pub(crate) keep: Vec<ObjectKey>,
     /// Whether the gate is in the pods.
     pub(crate) gate: bool,
     /// What is waited for.
@@ -56,55 +56,66 @@ fn deployment<'a>(tenant: &Validated, observed: &'a Observed) -> Option<&'a Valu
     )
 }
 
-/// Whether all pods are of the newest template.
-fn rolled_out(tenant: &Validated, observed: &Observed) -> bool {
-    let Some(live) = deployment(tenant, observed) else {
-        return false;
-    };
-    let count = |path: &str| live.pointer(path).and_then(Value::as_i64).unwrap_or(0);
-    let wanted = count("/spec/replicas");
-    count("/status/observedGeneration") >= count("/metadata/generation")
-        && count("/status/updatedReplicas") >= wanted
-        && count("/status/replicas") == wanted
-        && count("/status/readyReplicas") >= wanted
+fn container<'a>(tenant: &Validated, observed: &'a Observed, name: &str) -> Option<&'a Value> {
+    let all = deployment(tenant, observed)?.pointer("/spec/template/spec/containers")?;
+    all.as_array()?.iter().find(|c| c["name"] == name)
 }
 
 /// What the running API servers were told about the endpoints.
 fn told(tenant: &Validated, observed: &Observed) -> Option<bool> {
-    let containers = deployment(tenant, observed)?.pointer("/spec/template/spec/containers")?;
-    let server = containers
-        .as_array()?
-        .iter()
-        .find(|c| c["name"] == "kube-apiserver")?;
-    let args = server["args"].as_array()?;
+    let args = container(tenant, observed, "kube-apiserver")?["args"].as_array()?;
     Some(
         args.iter()
             .any(|arg| arg == "--endpoint-reconciler-type=none"),
     )
 }
 
-/// The state of the proxy on the nodes.
-enum OnNodes {
-    Unknown,
-    Absent,
-    Partly,
-    Everywhere,
+/// The proxy of a mode on the tenant's nodes, if it is there.
+fn on_nodes(observed: &Observed, mode: TcpProxyMode) -> Option<&Rollout> {
+    let Inside::Reachable { workloads, .. } = &observed.inside else {
+        return None;
+    };
+    let kind = match mode {
+        TcpProxyMode::EndToEnd => Kind::DaemonSet,
+        TcpProxyMode::Terminate => Kind::Deployment,
+    };
+    workloads.get(&ObjectKey::new(kind, SYSTEM, "steward-tcp-proxy"))
 }
 
-fn on_nodes(observed: &Observed) -> OnNodes {
-    let Inside::Reachable {
-        nodes, workloads, ..
-    } = &observed.inside
-    else {
-        return OnNodes::Unknown;
+/// Whether pods can go through the proxy of a mode: on every node, or on any.
+fn ready(observed: &Observed, mode: TcpProxyMode) -> bool {
+    let Inside::Reachable { nodes, proxies, .. } = &observed.inside else {
+        return false;
     };
-    let find = |kind| workloads.get(&ObjectKey::new(kind, SYSTEM, "steward-tcp-proxy"));
-    match find(Kind::DaemonSet).or_else(|| find(Kind::Deployment)) {
-        None if nodes.is_empty() => OnNodes::Everywhere,
-        None => OnNodes::Absent,
-        Some(rollout) if rollout.done() => OnNodes::Everywhere,
-        Some(_) => OnNodes::Partly,
+    match (mode, on_nodes(observed, mode)) {
+        (TcpProxyMode::EndToEnd, Some(rollout)) => rollout.done(),
+        (TcpProxyMode::EndToEnd, None) => nodes.is_empty(),
+        (TcpProxyMode::Terminate, Some(rollout)) => rollout.current && !proxies.is_empty(),
+        (TcpProxyMode::Terminate, None) => false,
     }
+}
+
+/// The modes of proxies that are there and not wanted. Without a look inside, any may be
+/// there if there is a gate for it.
+fn unwanted(tenant: &Validated, observed: &Observed) -> Vec<TcpProxyMode> {
+    let wanted = tenant.node_proxy.as_ref().map(|proxy| proxy.mode);
+    let there = |mode| match &observed.inside {
+        Inside::Reachable { .. } => on_nodes(observed, mode).is_some(),
+        Inside::NotTried | Inside::Unreachable { .. } => {
+            container(tenant, observed, "steward-gate").is_some()
+        }
+    };
+    [TcpProxyMode::EndToEnd, TcpProxyMode::Terminate]
+        .into_iter()
+        .filter(|mode| Some(*mode) != wanted && there(*mode))
+        .collect()
+}
+
+fn keys(modes: &[TcpProxyMode]) -> Vec<ObjectKey> {
+    modes
+        .iter()
+        .flat_map(|mode| tcp_proxy_keys(*mode))
+        .collect()
 }
 
 /// How pods find the API server, given what runs now.
@@ -115,14 +126,16 @@ pub(crate) fn inner(tenant: &Validated, observed: &Observed, ways: &Ways) -> Inn
     }
 }
 
-/// The proxy first, everywhere; then the endpoints that lead to it. A tenant whose API
-/// servers never published endpoints of their own starts with ours at once.
+/// The proxy first, where it has to be; then the endpoints that lead to it; then what was
+/// there before goes. A tenant that never had anything else starts with ours at once.
 fn with_proxy(tenant: &Validated, proxy: &NodeProxy, observed: &Observed, ways: &Ways) -> Inner {
-    let fresh = told(tenant, observed).is_none_or(|ours| ours);
-    let ready = matches!(on_nodes(observed), OnNodes::Everywhere);
+    let ours = told(tenant, observed).is_none_or(|ours| ours);
+    let other = unwanted(tenant, observed);
+    let switch = !ours || !other.is_empty();
+    let go = !switch || ready(observed, proxy.mode);
     let mut waits = Vec::new();
-    if !fresh && !ready {
-        let message = "pods keep their way to the API server until the proxy runs on every node";
+    if !go {
+        let message = "pods keep their way to the API server until the proxy runs where it has to";
         waits.push(wait(
             ConditionType::AddonsReady,
             Reason::Reconciling,
@@ -130,24 +143,22 @@ fn with_proxy(tenant: &Validated, proxy: &NodeProxy, observed: &Observed, ways: 
         ));
     }
     let endpoints = match proxy.mode {
+        // The API servers still say where they are, unless that was ours to say before.
+        _ if !go && !ours => published(tenant, ways),
+        _ if !go => None,
         TcpProxyMode::EndToEnd => Some(Endpoints {
             addresses: vec![proxy.address],
             port: TCP_PROXY_PORT,
         }),
         TcpProxyMode::Terminate => terminating(observed),
     };
-    let mut inner = Inner {
-        own_endpoints: fresh || ready,
+    Inner {
+        own_endpoints: ours || go,
         endpoints,
-        proxy: true,
-        gate: tenant.has_gate(),
+        keep: if go { Vec::new() } else { keys(&other) },
+        gate: true,
         waits,
-    };
-    if !inner.own_endpoints {
-        // The API servers still say where they are, unless that was ours to say before.
-        inner.endpoints = published(tenant, ways);
     }
-    inner
 }
 
 /// Nodes on which the proxy that opens TLS runs.
@@ -157,7 +168,7 @@ fn terminating(observed: &Observed) -> Option<Endpoints> {
     };
     (!proxies.is_empty()).then(|| Endpoints {
         addresses: proxies.clone(),
-        port: TCP_PROXY_PORT,
+        port: TERMINATE_PORT,
     })
 }
 
@@ -167,10 +178,9 @@ fn without_proxy(tenant: &Validated, observed: &Observed, ways: &Ways) -> Inner 
     let announceable = way.ip().is_some() && way.port == API_SERVER_PORT && !way.by_name();
     let advertised = tenant.network.advertise.is_some();
     let own_endpoints = !(announceable || advertised && way.port == API_SERVER_PORT);
-    let leaving = matches!(on_nodes(observed), OnNodes::Partly)
-        || matches!(on_nodes(observed), OnNodes::Everywhere) && has_proxy(observed);
+    let leaving = unwanted(tenant, observed);
     let settled = told(tenant, observed) == Some(own_endpoints) && rolled_out(tenant, observed);
-    let keep = leaving && !settled;
+    let keep = !leaving.is_empty() && !settled;
     let mut waits = Vec::new();
     if way.by_name() {
         waits.push(wait(
@@ -196,17 +206,10 @@ fn without_proxy(tenant: &Validated, observed: &Observed, ways: &Ways) -> Inner 
     Inner {
         own_endpoints,
         endpoints,
-        proxy: keep,
-        gate: tenant.has_gate() || keep,
+        keep: if keep { keys(&leaving) } else { Vec::new() },
+        gate: tenant.has_gate() || ways.by_name() || keep,
         waits,
     }
-}
-
-fn has_proxy(observed: &Observed) -> bool {
-    let Inside::Reachable { workloads, .. } = &observed.inside else {
-        return false;
-    };
-    workloads.keys().any(|key| key.name == "steward-tcp-proxy")
 }
 
 /// Endpoints that we publish in the API server's stead: an address and port that it

@@ -294,6 +294,10 @@ impl View<'_> {
 fn notice(wait: &Wait) -> bool {
     matches!(
         wait.reason,
-        Reason::ArgumentIgnored | Reason::NotRequested | Reason::NotSupported
+        Reason::ArgumentIgnored
+            | Reason::EndpointKept
+            | Reason::NotRequested
+            | Reason::NotSupported
+            | Reason::WriteLimited
     )
 }

@@ -21,7 +21,7 @@ use crate::{
     outcome::Plan,
     settings::Settings,
     validate::{Exposure, Validated},
-    way::{self, Way, Ways},
+    way::{self, Ways},
 };
 
 /// What conditions and status are both made from.
@@ -148,7 +148,9 @@ fn state(
     if installed != Some(wanted) {
         return TenantState::Upgrading;
     }
-    if pods.serving() {
+    if pods.serving() && tenant.write_limited() {
+        TenantState::WriteLimited
+    } else if pods.serving() {
         TenantState::Ready
     } else if never_ran(was) || was == TenantState::Sleeping {
         TenantState::Provisioning
@@ -176,11 +178,7 @@ pub(super) fn status(
         observed_generation: None,
         conditions: Vec::new(),
         control_plane_endpoint: endpoint.or_else(|| old.control_plane_endpoint.clone()),
-        exposure: facts
-            .ways
-            .as_ref()
-            .map(|ways| exposure(&ways.active))
-            .or(old.exposure.clone()),
+        exposure: facts.ways.as_ref().map(exposure).or(old.exposure.clone()),
         storage: entries.storage(),
         certificates: Some(entries.certificates()),
         kubeconfig: entries.kubeconfigs(),
@@ -191,7 +189,8 @@ pub(super) fn status(
     }
 }
 
-fn exposure(way: &Way) -> ExposureStatus {
+fn exposure(ways: &Ways) -> ExposureStatus {
+    let way = &ways.active;
     let name = |host: &str| {
         host.parse::<std::net::IpAddr>()
             .is_err()
@@ -203,6 +202,7 @@ fn exposure(way: &Way) -> ExposureStatus {
         konnectivity_hostname: name(&way.konnectivity_host).filter(|other| *other != way.host),
         port: Some(way.port.into()),
         addresses: way.addresses.iter().map(ToString::to_string).collect(),
+        previous: ways.leaving.as_ref().map(Into::into),
     }
 }
 

@@ -4,8 +4,10 @@
 use serde_json::{Value, json};
 use steward_api::{
     conditions::{ConditionType, Reason},
+    metadata::annotations,
     tenant_control_plane::{
-        ExposureMode, IngressControllerType, IngressSpec, ServiceType, TcpProxy,
+        ExposureMode, GatewayParentRef, GatewaySpec, IngressControllerType, IngressSpec,
+        ServiceType, TcpProxy, TcpProxyMode,
     },
 };
 use steward_pki::inspect;
@@ -87,7 +89,16 @@ fn a_move_to_a_front_door_keeps_the_old_address_until_the_new_name_answers() {
     world.knock(&round, Reach::Answers);
     let round = world.settle();
     assert_eq!(round.plan.knock.as_ref().unwrap().host, "t1.example.com");
-    assert_eq!(service(&world), "ClusterIP");
+    assert_eq!(
+        service(&world),
+        "LoadBalancer",
+        "kubelets keep the endpoint they joined by"
+    );
+    assert_eq!(
+        world.condition(ConditionType::EndpointReady).0,
+        Reason::EndpointKept.as_str()
+    );
+    assert!(world.holds(ConditionType::EndpointReady));
     assert_eq!(
         status(&world).control_plane_endpoint.as_deref(),
         Some("t1.example.com:443")
@@ -96,6 +107,107 @@ fn a_move_to_a_front_door_keeps_the_old_address_until_the_new_name_answers() {
         status(&world).exposure.unwrap().mode,
         Some(ExposureMode::Ingress)
     );
+
+    world.annotate(annotations::RELEASE_ENDPOINT, "192.0.2.77:6443");
+    world.settle();
+    assert_eq!(service(&world), "ClusterIP");
+    assert_eq!(status(&world).exposure.unwrap().previous, None);
+}
+
+#[test]
+fn a_move_back_to_an_address_of_its_own_keeps_the_route_until_nobody_uses_it() {
+    let mut world = World::new(INGRESS);
+    let round = world.settle();
+    world.knock(&round, Reach::Answers);
+    world.settle();
+    let control_plane = &mut world.observed.tenant.spec.control_plane;
+    control_plane.service.service_type = ServiceType::LoadBalancer;
+    let ingress = control_plane.ingress.take();
+    let round = world.settle();
+    let status = |world: &World| world.observed.tenant.status.clone().unwrap();
+    assert_eq!(
+        world.live(Kind::Service, "t1").unwrap()["spec"]["type"],
+        "LoadBalancer",
+        "it needs an address before anything can be checked"
+    );
+    assert_eq!(
+        status(&world).exposure.unwrap().mode,
+        Some(ExposureMode::Ingress)
+    );
+    assert!(world.live(Kind::Ingress, "t1").is_some());
+
+    world.knock(&round, Reach::Answers);
+    world.settle();
+    assert_eq!(
+        status(&world).exposure.unwrap().mode,
+        Some(ExposureMode::LoadBalancer)
+    );
+    assert!(world.live(Kind::Ingress, "t1").is_some(), "kubelets use it");
+    let old = status(&world).exposure.unwrap().previous.unwrap();
+    let old = format!("{}:{}", old.host, old.port);
+    world.annotate(annotations::RELEASE_ENDPOINT, &old);
+    world.settle();
+    assert!(world.live(Kind::Ingress, "t1").is_none());
+    drop(ingress);
+}
+
+#[test]
+fn under_one_name_a_route_goes_only_when_the_other_is_taken_up() {
+    let mut world = World::new(INGRESS);
+    let round = world.settle();
+    world.knock(&round, Reach::Answers);
+    world.settle();
+    let control_plane = &mut world.observed.tenant.spec.control_plane;
+    let hostname = control_plane.ingress.take().unwrap().hostname;
+    control_plane.gateway = Some(GatewaySpec {
+        hostname,
+        parent_refs: vec![GatewayParentRef {
+            name: "front".into(),
+            ..GatewayParentRef::default()
+        }],
+        ..GatewaySpec::default()
+    });
+    let round = world.round();
+    assert!(world.live(Kind::TlsRouteV1, "t1").is_some());
+    assert!(
+        world.live(Kind::Ingress, "t1").is_some(),
+        "an answer under this name may still be the Ingress'"
+    );
+    world.knock(&round, Reach::Answers);
+    world.settle();
+    assert!(world.live(Kind::Ingress, "t1").is_none());
+    let status = world.observed.tenant.status.clone().unwrap();
+    assert_eq!(status.exposure.unwrap().mode, Some(ExposureMode::Gateway));
+}
+
+#[test]
+fn one_kind_of_node_proxy_starts_beside_the_other_before_pods_are_sent_to_it() {
+    let mut world = World::new(INGRESS);
+    world.settle();
+    let there = |world: &World, kind| {
+        let key = ObjectKey::new(kind, "kube-system", "steward-tcp-proxy");
+        world.inside.0.contains_key(&key)
+    };
+    assert_eq!(endpoint_address(&world), Some(json!("240.0.0.1")));
+    let modes = [
+        (TcpProxyMode::Terminate, Kind::Deployment, "198.51.100.7"),
+        (TcpProxyMode::EndToEnd, Kind::DaemonSet, "240.0.0.1"),
+    ];
+    let mut before = (Kind::DaemonSet, "240.0.0.1");
+    for (mode, kind, address) in modes {
+        let spec = TcpProxy {
+            mode,
+            ..TcpProxy::default()
+        };
+        world.observed.tenant.spec.addons.tcp_proxy = Some(spec);
+        world.round();
+        assert!(there(&world, kind) && there(&world, before.0), "{mode:?}");
+        assert_eq!(endpoint_address(&world), Some(json!(before.1)));
+        world.settle();
+        assert_eq!(endpoint_address(&world), Some(json!(address)));
+        assert!(there(&world, kind) && !there(&world, before.0), "{mode:?}");
+        before = (kind, address);
+    }
 }
 
 #[test]

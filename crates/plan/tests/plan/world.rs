@@ -9,8 +9,8 @@ use steward_api::{TenantControlPlane, conditions};
 use steward_pki::{Authority, KeyKind, SystemKeys, Validity};
 use steward_plan::{
     Applied, Change, Datastore, DatastoreSeen, Inside, InsideApplied, Kind, Live, NodeSeen, Object,
-    Observed, Plan, Platform, Reach, Report, Rollout, Settings, TlsRouteVersion, compare, plan,
-    report, validate,
+    ObjectKey, Observed, Plan, Platform, Reach, Report, Rollout, Settings, TlsRouteVersion,
+    compare, plan, report, validate,
 };
 
 /// A fixed moment.
@@ -164,10 +164,21 @@ impl World {
         self.observed.live.get(kind, &namespace, name)
     }
 
+    /// Sets an annotation on the tenant.
+    pub(crate) fn annotate(&mut self, name: &str, value: &str) {
+        let notes = self
+            .observed
+            .tenant
+            .metadata
+            .annotations
+            .get_or_insert_default();
+        notes.insert(name.into(), value.into());
+    }
+
     /// What the endpoint says when one knocks where the last plan says.
     pub(crate) fn knock(&mut self, round: &Round, reach: Reach) {
         let knock = round.plan.knock.as_ref().unwrap();
-        self.observed.knocked = Some((knock.host.clone(), knock.port));
+        self.observed.knocked = Some(knock.clone());
         self.observed.reach = reach;
     }
 
@@ -175,9 +186,9 @@ impl World {
         let workloads: BTreeMap<_, _> = self
             .inside
             .0
-            .keys()
-            .filter(|key| matches!(key.kind, Kind::DaemonSet | Kind::Deployment))
-            .map(|key| {
+            .iter()
+            .filter(|(key, _)| matches!(key.kind, Kind::DaemonSet | Kind::Deployment))
+            .map(|(key, body)| {
                 (
                     key.clone(),
                     Rollout {
@@ -185,10 +196,20 @@ impl World {
                         ready: 1,
                         updated: 1,
                         current: true,
+                        endpoint:
+                            body["metadata"]["annotations"]["steward.butlerlabs.dev/endpoint"]
+                                .as_str()
+                                .map(str::to_owned),
                     },
                 )
             })
             .collect();
+        let terminating =
+            |key: &ObjectKey| key.kind == Kind::Deployment && key.name == "steward-tcp-proxy";
+        let proxies = workloads
+            .keys()
+            .any(terminating)
+            .then(|| "198.51.100.7".parse().unwrap());
         let node = NodeSeen {
             name: "worker-1".into(),
             kubelet: self.observed.tenant.spec.kubernetes.version.clone(),
@@ -199,7 +220,7 @@ impl World {
             version: self.observed.tenant.spec.kubernetes.version.clone(),
             nodes: vec![node],
             workloads,
-            proxies: vec!["198.51.100.7".parse().unwrap()],
+            proxies: proxies.into_iter().collect(),
         }
     }
 }

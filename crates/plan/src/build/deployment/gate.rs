@@ -1,6 +1,8 @@
 //! The gate: tells the API server's clients, tunnels and konnectivity agents apart by
 //! their first bytes.
 
+use std::collections::BTreeSet;
+
 use k8s_openapi::api::core::v1::{Container, ContainerPort, ResourceRequirements};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
@@ -57,10 +59,16 @@ fn args(inputs: &Inputs<'_>) -> Vec<String> {
     if inputs.tenant.spec.addons.konnectivity.is_some() {
         args.push(format!("--konnectivity=127.0.0.1:{KONNECTIVITY_PORT}"));
         let separate = inputs
-            .tenant
-            .public_names()
-            .filter(|names| names.separate_konnectivity());
-        args.extend(separate.map(|names| format!("--konnectivity-name={}", names.konnectivity)));
+            .ways
+            .all()
+            .filter(|way| way.by_name() && way.konnectivity_host != way.host)
+            .map(|way| &way.konnectivity_host);
+        let separate: BTreeSet<&String> = separate.collect();
+        args.extend(
+            separate
+                .iter()
+                .map(|name| format!("--konnectivity-name={name}")),
+        );
     }
     if let Some(access) = &inputs.tenant.spec.control_plane.access {
         // Not the source ranges: behind a front door or a NAT this pod sees other addresses than

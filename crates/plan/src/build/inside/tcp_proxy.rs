@@ -6,41 +6,56 @@
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::{Value, json};
-use steward_api::tenant_control_plane::{TcpProxy, TcpProxyMode};
+use steward_api::tenant_control_plane::TcpProxyMode;
 
 use super::{
     Inputs, SYSTEM, labelled, make, named,
     rbac::{account, role_ref, rule},
 };
 use crate::{
-    names::TCP_PROXY_PORT,
-    object::{Kind, Object},
+    names::{TCP_PROXY_PORT, TERMINATE_PORT},
+    object::{Kind, Object, ObjectKey},
     secret::checksum,
     validate::NodeProxy,
     way::{Way, authority},
 };
 
 const BECAUSE: &str = "pods reach the API server through it";
-const NAME: &str = "steward-tcp-proxy";
+pub(super) const NAME: &str = "steward-tcp-proxy";
 const APP: (&str, &str) = ("app", NAME);
 const TLS_SECRET: &str = "steward-tcp-proxy-tls";
 const TRUST: &str = "/etc/steward/trust";
 const IDENTITY: &str = "/etc/steward/tls";
 
-pub(super) fn objects(inputs: &Inputs<'_>) -> Vec<Object> {
-    let fallback = || NodeProxy {
-        mode: TcpProxyMode::EndToEnd,
-        address: std::net::Ipv4Addr::new(240, 0, 0, 1).into(),
-        aliases: Vec::new(),
-        internal: None,
-        spec: TcpProxy::default(),
-    };
-    // While the proxy is on its way out, it stays what it was by default.
-    let proxy = inputs.tenant.node_proxy.clone().unwrap_or_else(fallback);
+/// How long a proxy that is told to stop goes on accepting: until every kube-proxy has heard
+/// where connections go instead.
+const LEAVE_SECONDS: u32 = 15;
+/// How long connections may then take to finish.
+const DRAIN_SECONDS: u32 = 60;
+
+pub(super) fn objects(inputs: &Inputs<'_>, proxy: &NodeProxy) -> Vec<Object> {
     let mut all = vec![trust(inputs)];
     match proxy.mode {
-        TcpProxyMode::EndToEnd => all.push(daemon_set(inputs, &proxy)),
-        TcpProxyMode::Terminate => all.extend(terminating(inputs, &proxy)),
+        TcpProxyMode::EndToEnd => all.push(daemon_set(inputs, proxy)),
+        TcpProxyMode::Terminate => all.extend(terminating(inputs, proxy)),
+    }
+    all
+}
+
+/// What a proxy of this mode consists of: all of it stays while pods still go through it.
+pub(crate) fn keys(mode: TcpProxyMode) -> Vec<ObjectKey> {
+    let system = |kind, name| ObjectKey::new(kind, SYSTEM, name);
+    let mut all = vec![system(Kind::ConfigMap, NAME)];
+    match mode {
+        TcpProxyMode::EndToEnd => all.push(system(Kind::DaemonSet, NAME)),
+        TcpProxyMode::Terminate => all.extend([
+            system(Kind::Secret, TLS_SECRET),
+            system(Kind::ServiceAccount, NAME),
+            system(Kind::Deployment, NAME),
+            system(Kind::Service, NAME),
+            ObjectKey::new(Kind::Role, "default", NAME),
+            ObjectKey::new(Kind::RoleBinding, "default", NAME),
+        ]),
     }
     all
 }
@@ -83,17 +98,21 @@ fn daemon_set(inputs: &Inputs<'_>, proxy: &NodeProxy) -> Object {
                 "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0},
             },
             "template": {
-                "metadata": template_metadata(inputs),
-                "spec": pod(inputs, proxy, &args, &security, false),
+                "metadata": template_metadata(inputs, proxy.mode),
+                "spec": pod(inputs, proxy, &args, &security),
             },
         },
     });
     make(Kind::DaemonSet, BECAUSE, &body)
 }
 
-fn template_metadata(inputs: &Inputs<'_>) -> Value {
+fn template_metadata(inputs: &Inputs<'_>, mode: TcpProxyMode) -> Value {
+    let mode = match mode {
+        TcpProxyMode::EndToEnd => "end-to-end",
+        TcpProxyMode::Terminate => "terminate",
+    };
     json!({
-        "labels": {"app": NAME},
+        "labels": {"app": NAME, "steward.butlerlabs.dev/tcp-proxy": mode},
         "annotations": {"steward.butlerlabs.dev/trust": checksum(&inputs.authority)},
     })
 }
@@ -102,7 +121,9 @@ fn shared_args(way: &Way, proxy: &NodeProxy) -> Vec<String> {
     let mut args = vec![
         format!("--upstream={}", way.authority()),
         format!("--ca={TRUST}/ca.crt"),
-        "--admin=127.0.0.1:7481".to_owned(),
+        format!("--admin=127.0.0.1:{}", admin_port(proxy.mode)),
+        format!("--shutdown-delay={LEAVE_SECONDS}"),
+        format!("--drain-timeout={DRAIN_SECONDS}"),
     ];
     if let Some((address, port)) = proxy.internal {
         let target = authority(&address.to_string(), port.unwrap_or(way.port));
@@ -126,13 +147,17 @@ fn shared_args(way: &Way, proxy: &NodeProxy) -> Vec<String> {
     args
 }
 
-fn pod(
-    inputs: &Inputs<'_>,
-    proxy: &NodeProxy,
-    args: &[String],
-    security: &Value,
-    identity: bool,
-) -> Value {
+/// On the node's own network, where a proxy of the other kind may run as well.
+const fn admin_port(mode: TcpProxyMode) -> u16 {
+    match mode {
+        TcpProxyMode::EndToEnd => 7481,
+        TcpProxyMode::Terminate => 7482,
+    }
+}
+
+fn pod(inputs: &Inputs<'_>, proxy: &NodeProxy, args: &[String], security: &Value) -> Value {
+    let identity = proxy.mode == TcpProxyMode::Terminate;
+    let admin = admin_port(proxy.mode);
     let image = proxy
         .spec
         .image
@@ -152,7 +177,7 @@ fn pod(
         "system-node-critical"
     };
     let probe =
-        |path: &str| json!({"host": "127.0.0.1", "path": path, "port": 7481, "scheme": "HTTP"});
+        |path: &str| json!({"host": "127.0.0.1", "path": path, "port": admin, "scheme": "HTTP"});
     json!({
         "priorityClassName": priority,
         "hostNetwork": true,
@@ -161,7 +186,7 @@ fn pod(
         "enableServiceLinks": false,
         "nodeSelector": {"kubernetes.io/os": "linux"},
         "tolerations": [{"operator": "Exists"}],
-        "terminationGracePeriodSeconds": 45,
+        "terminationGracePeriodSeconds": LEAVE_SECONDS + DRAIN_SECONDS + 15,
         "securityContext": {"seccompProfile": {"type": "RuntimeDefault"}, "fsGroup": 65532},
         "containers": [{
             "name": NAME,
@@ -194,7 +219,7 @@ fn pod(
 fn terminating(inputs: &Inputs<'_>, proxy: &NodeProxy) -> Vec<Object> {
     let mut args = vec![
         "--mode=terminate".to_owned(),
-        format!("--listen=0.0.0.0:{TCP_PROXY_PORT}"),
+        format!("--listen=0.0.0.0:{TERMINATE_PORT}"),
         format!("--cert={IDENTITY}/tls.crt"),
         format!("--key={IDENTITY}/tls.key"),
     ];
@@ -207,7 +232,7 @@ fn terminating(inputs: &Inputs<'_>, proxy: &NodeProxy) -> Vec<Object> {
         "runAsUser": 65532,
         "runAsGroup": 65532,
     });
-    let mut pod = pod(inputs, proxy, &args, &security, true);
+    let mut pod = pod(inputs, proxy, &args, &security);
     pod["serviceAccountName"] = json!(NAME);
     pod["affinity"] = json!({"podAntiAffinity": {
         "preferredDuringSchedulingIgnoredDuringExecution": [{
@@ -227,7 +252,7 @@ fn terminating(inputs: &Inputs<'_>, proxy: &NodeProxy) -> Vec<Object> {
                 "type": "RollingUpdate",
                 "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0},
             },
-            "template": {"metadata": template_metadata(inputs), "spec": pod},
+            "template": {"metadata": template_metadata(inputs, proxy.mode), "spec": pod},
         },
     });
     let mut all = vec![secret(inputs)];
@@ -286,7 +311,7 @@ fn service() -> Object {
             "type": "ClusterIP",
             "selector": {"app": NAME},
             "ports": [{
-                "name": "https", "port": 6443, "targetPort": TCP_PROXY_PORT, "protocol": "TCP",
+                "name": "https", "port": 6443, "targetPort": TERMINATE_PORT, "protocol": "TCP",
             }],
         },
     });

@@ -63,7 +63,7 @@ fn api_server_names(settings: &Settings, tenant: &Validated, ways: &Ways) -> Vec
             .as_ref()
             .map(|proxy| San::Ip(proxy.address)),
     );
-    for way in [&ways.active, &ways.wanted] {
+    for way in ways.all() {
         all.insert(way.san());
         // At a shared front door the addresses are everybody's.
         if !way.by_name() {
@@ -75,8 +75,7 @@ fn api_server_names(settings: &Settings, tenant: &Validated, ways: &Ways) -> Vec
 
 /// Names of the ends that are only reached by the tenant's endpoint: gate, konnectivity.
 fn endpoint_names(ways: &Ways) -> BTreeSet<San> {
-    [&ways.active, &ways.wanted]
-        .into_iter()
+    ways.all()
         .flat_map(|way| [way.san(), San::parse(&way.konnectivity_host)])
         .collect()
 }
@@ -146,7 +145,7 @@ impl Workshop<'_> {
     }
 
     /// The API server's certificate, the gate's and konnectivity's: they carry the endpoint.
-    pub(crate) fn servers(&mut self, ways: &Ways) -> Result<Vec<Object>, Error> {
+    pub(crate) fn servers(&mut self, ways: &Ways, gate: bool) -> Result<Vec<Object>, Error> {
         let names = self.tenant.names.clone();
         let server = |common_name: &str, sans: Vec<San>| Request {
             common_name: common_name.into(),
@@ -166,7 +165,7 @@ impl Workshop<'_> {
             false,
         )?];
         let sans: Vec<San> = endpoint_names(ways).into_iter().collect();
-        if self.tenant.has_gate() {
+        if gate {
             all.push(self.tls(
                 names.gate_certificate(),
                 "gate-certificate",
