@@ -32,6 +32,8 @@ pub struct RouteSpec {
     pub max_connections: Option<u32>,
     /// New connections per second.
     pub max_handshakes_per_second: Option<u32>,
+    /// A wildcard host stands for one label and not for several: what it means in an Ingress.
+    pub one_label: bool,
 }
 
 /// A version of the PROXY protocol.
@@ -52,6 +54,7 @@ pub struct Route {
     allow: Box<[IpNet]>,
     max_connections: Option<u32>,
     max_handshakes_per_second: Option<u32>,
+    one_label: bool,
     state: Arc<State>,
 }
 
@@ -91,6 +94,7 @@ impl Route {
             allow: spec.allow.clone().into_boxed_slice(),
             max_connections: spec.max_connections,
             max_handshakes_per_second: spec.max_handshakes_per_second,
+            one_label: spec.one_label,
             state: old.map_or_else(Arc::default, |old| Arc::clone(&old.state)),
         }
     }
@@ -107,12 +111,18 @@ impl Route {
             allow: self.allow.to_vec(),
             max_connections: self.max_connections,
             max_handshakes_per_second: self.max_handshakes_per_second,
+            one_label: self.one_label,
         }
     }
 
     /// Its host.
     pub fn host(&self) -> &Host {
         &self.host
+    }
+
+    /// Whether its wildcard stands for this many labels.
+    pub(crate) fn covers(&self, labels: usize) -> bool {
+        labels == 1 || !self.one_label
     }
 
     /// Its backends and their state.

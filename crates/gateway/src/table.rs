@@ -100,8 +100,11 @@ impl Table {
             return None;
         }
         let mut rest = name;
+        let mut labels = 0;
         while let Some((_, parent)) = rest.split_once('.') {
-            if let Some(route) = self.below.get(parent) {
+            labels += 1;
+            let found = self.below.get(parent);
+            if let Some(route) = found.filter(|route| route.covers(labels)) {
                 return Some(route);
             }
             rest = parent;

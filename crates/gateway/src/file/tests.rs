@@ -37,6 +37,7 @@ fn a_full_route_is_read() {
             ],
             max_connections: Some(10_000),
             max_handshakes_per_second: Some(200),
+            one_label: false,
         }
     );
     assert_eq!(routes[1].0.to_string(), "*.k8s.example.com");

@@ -19,6 +19,8 @@ pub struct Claim {
     pub backends: Vec<SocketAddr>,
     /// Who may connect; empty is everyone.
     pub allow: Vec<IpNet>,
+    /// A wildcard that stands for one label only.
+    pub one_label: bool,
     /// Who claims: `Ingress ns/name` or `TLSRoute ns/name`.
     pub owner: String,
     /// Older wins; see `world::seniority`.
@@ -68,6 +70,7 @@ mod tests {
             host: host.into(),
             backends: vec![SocketAddr::from(([127, 0, 0, 1], port))],
             allow: Vec::new(),
+            one_label: false,
             owner: owner.into(),
             seniority: (born, owner.into()),
         }

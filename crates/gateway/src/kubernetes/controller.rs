@@ -40,6 +40,8 @@ pub struct Goal {
     pub backends: Vec<SocketAddr>,
     /// Who may connect; empty is everyone.
     pub allow: Vec<IpNet>,
+    /// A wildcard that stands for one label only.
+    pub one_label: bool,
 }
 
 /// One change of the route table.
@@ -108,6 +110,7 @@ fn step(
             let goal = Goal {
                 backends: claim.backends.clone(),
                 allow: claim.allow.clone(),
+                one_label: claim.one_label,
             };
             (host.clone(), goal)
         })
@@ -188,7 +191,7 @@ mod tests {
     fn only_what_differs_is_changed() {
         let goal = |a: &str| Goal {
             backends: vec![a.parse().unwrap()],
-            allow: Vec::new(),
+            ..Goal::default()
         };
         let (a, b) = (goal("127.0.0.1:1"), goal("127.0.0.1:2"));
         let old = BTreeMap::from([

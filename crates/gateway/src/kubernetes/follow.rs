@@ -68,6 +68,7 @@ fn route(goal: &Goal) -> RouteSpec {
     RouteSpec {
         backends: goal.backends.clone(),
         allow: goal.allow.clone(),
+        one_label: goal.one_label,
         ..RouteSpec::default()
     }
 }

@@ -82,6 +82,8 @@ pub fn claims(backends: &Backends<'_>, ingress: &Ingress) -> Vec<Claim> {
                     .resolve(namespace, &service.name, &port)
                     .unwrap_or_default(),
                 allow: access::allowed(&owner(ingress), ingress.metadata.annotations.as_ref()),
+                // The Ingress API's wildcard is one label; the Gateway API's is any number.
+                one_label: true,
                 owner: owner(ingress),
                 seniority: seniority(&ingress.metadata),
             })

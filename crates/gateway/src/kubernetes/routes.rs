@@ -62,6 +62,7 @@ pub fn attach(
                         host: host.clone(),
                         backends: resolved.addresses.clone(),
                         allow: access::allowed(&owner(route), route.metadata.annotations.as_ref()),
+                        one_label: false,
                         owner: owner(route),
                         seniority: seniority(&route.metadata),
                     }));

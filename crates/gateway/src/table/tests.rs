@@ -42,6 +42,19 @@ fn exact_beats_wildcard_and_longer_beats_shorter() {
 }
 
 #[test]
+fn a_wildcard_of_one_label_leaves_longer_names_to_wider_routes() {
+    let narrow = RouteSpec {
+        one_label: true,
+        ..to(2)
+    };
+    let table = Table::new()
+        .with_route(host("*.example.com"), &to(1))
+        .with_route(host("*.k8s.example.com"), &narrow);
+    assert_eq!(port(&table, "t1.k8s.example.com"), Some(2));
+    assert_eq!(port(&table, "a.t1.k8s.example.com"), Some(1));
+}
+
+#[test]
 fn an_exact_and_a_wildcard_route_of_one_name_are_two_routes() {
     let table = Table::new()
         .with_route(host("example.com"), &to(1))

@@ -125,6 +125,25 @@ spec:
 }
 
 #[test]
+fn a_wildcard_is_one_label_in_an_ingress_and_any_number_in_a_route() {
+    let ingress = "
+kind: Ingress
+metadata: { name: wide, namespace: tenants }
+spec:
+  ingressClassName: steward
+  rules: [ { host: '*.apps.example.com', http: { paths: [ { path: /, pathType: Prefix, backend: { service: { name: t1, port: { number: 6443 } } } } ] } } ]
+";
+    let route = ROUTE.replace(
+        "hostnames: [ t1.example.com ]",
+        "hostnames: [ '*.example.com' ]",
+    );
+    let world = with(&format!("{ingress}---{route}"));
+    let t = translate(&world, 443);
+    assert!(t.settled.routes["*.apps.example.com"].one_label);
+    assert!(!t.settled.routes["*.example.com"].one_label);
+}
+
+#[test]
 fn an_ingress_of_another_class_is_left_alone() {
     let world = with(
         "
