@@ -86,17 +86,19 @@ impl Management {
 
     /// A client for the tenant's own API server, by its public endpoint.
     pub async fn tenant_client(&self, tenant: &str) -> Result<Client, Problem> {
+        let config = self.tenant_config(tenant).await?;
+        Client::try_from(config).map_err(|e| unusable(tenant, &e))
+    }
+
+    /// Where a tenant's API server is, and the administrator's credentials there.
+    pub async fn tenant_config(&self, tenant: &str) -> Result<Config, Problem> {
         let text = self.admin_kubeconfig(tenant).await?;
-        let broken = |why: String| Problem::Tenant {
-            name: tenant.to_owned(),
-            what: format!("its kubeconfig can't be used: {why}"),
-        };
-        let kubeconfig = Kubeconfig::from_yaml(&text).map_err(|e| broken(e.to_string()))?;
+        let kubeconfig = Kubeconfig::from_yaml(&text).map_err(|e| unusable(tenant, &e))?;
         let mut config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
             .await
-            .map_err(|e| broken(e.to_string()))?;
+            .map_err(|e| unusable(tenant, &e))?;
         config.connect_timeout = Some(CONNECT);
-        Client::try_from(config).map_err(|e| broken(e.to_string()))
+        Ok(config)
     }
 
     /// Objects of our namespace of a kind that may not be served.
@@ -112,6 +114,13 @@ impl Management {
             client: self.client.clone(),
             namespace: tenant.namespace().unwrap_or_else(|| self.namespace.clone()),
         }
+    }
+}
+
+fn unusable(tenant: &str, why: &dyn std::fmt::Display) -> Problem {
+    Problem::Tenant {
+        name: tenant.to_owned(),
+        what: format!("its kubeconfig can't be used: {why}"),
     }
 }
 

@@ -15,11 +15,15 @@ use steward_doctor::{Condition, Evidence, Seen, Unseen};
 use crate::cluster::Management;
 use crate::problem::chain;
 
+mod ask;
 mod datastore;
 mod front_door;
 pub(crate) mod inside;
+mod konnectivity;
 mod management;
+mod members;
 mod outside;
+mod past_the_door;
 mod pods;
 
 pub(crate) use pods::trouble;
@@ -45,19 +49,23 @@ pub async fn gather(cluster: &Management, tenant: &TenantControlPlane) -> Eviden
     let ca = authority(cluster, &name).await;
     let outside = outside::look(target.as_deref(), port, ca.as_deref());
     let near = management::look(cluster, tenant);
-    let within = inside::look(cluster, &name);
+    let within = inside::look(cluster, tenant, ca.as_deref());
     let (outside, near, within) = tokio::join!(outside, near, within);
     let addons = &tenant.spec.addons;
+    let now = Timestamp::now();
 
     Evidence {
         tenant: format!("{}/{name}", cluster.namespace),
-        now: Timestamp::now(),
+        now,
         paused: tenant.annotations().contains_key(annotations::PAUSED),
+        deleting: deleting(tenant, now),
         installed_version: status.kubernetes_resources.and_then(|r| r.version?.version),
         conditions: status.conditions.iter().map(condition).collect(),
         hostname,
         port,
         endpoint,
+        cluster_domain: tenant.spec.network_profile.cluster_domain.clone(),
+        admin_endpoint: within.admin_endpoint,
         rivals: near.rivals,
         operator: near.operator,
         front_door_addresses: addresses.iter().filter_map(|a| a.parse().ok()).collect(),
@@ -77,12 +85,35 @@ pub async fn gather(cluster: &Management, tenant: &TenantControlPlane) -> Eviden
         refused_pods: near.deployment.refused,
         datastore: near.datastore,
         datastore_credentials: near.datastore_credentials,
-        reconciler_off: near.deployment.reconciler_off,
+        reconciler_off: reconciler_off(tenant, near.deployment.reconciler_off),
         inside: within.inside,
+        past_the_door: within.past_the_door,
+        konnectivity_servers: near.konnectivity_servers,
         tcp_proxy: addons.tcp_proxy.as_ref().map(|p| p.address.clone()),
         konnectivity: addons.konnectivity.is_some(),
         clock_skew: within.clock_skew,
     }
+}
+
+/// Who writes the flag into the specification has reasons of his own.
+fn reconciler_off(tenant: &TenantControlPlane, seen: Seen<bool>) -> Seen<bool> {
+    let extra = tenant.spec.control_plane.deployment.extra_args.as_ref();
+    let given = extra.is_some_and(|e| {
+        let mut args = e.api_server.iter();
+        args.any(|a| a.starts_with("--endpoint-reconciler-type"))
+    });
+    if given && tenant.spec.addons.tcp_proxy.is_none() {
+        return Err(Unseen::NotLooked(
+            "the specification asks for it".to_owned(),
+        ));
+    }
+    seen
+}
+
+fn deleting(tenant: &TenantControlPlane, now: Timestamp) -> Option<(i64, Vec<String>)> {
+    let asked = tenant.metadata.deletion_timestamp.as_ref()?.0;
+    let finalizers = tenant.finalizers().to_vec();
+    Some((now.as_second() - asked.as_second(), finalizers))
 }
 
 /// The tenant's CA, if it can be had in time.

@@ -95,7 +95,7 @@ pub struct FrontDoor {
     pub passthrough: bool,
     /// Whether the controller took it, where it says so.
     pub accepted: Option<bool>,
-    /// Objects of other modes for the same name that should be gone, as `kind/name`.
+    /// Other objects for the same name that should be gone, as `kind/name -n namespace`.
     pub leftovers: Vec<String>,
 }
 
@@ -110,6 +110,43 @@ pub struct Datastore {
     pub unready: Vec<String>,
     /// Where a managed one runs.
     pub namespace: String,
+    /// What members of a managed one say of themselves, as far as they could be asked.
+    pub members: Vec<Member>,
+}
+
+/// A member of a managed datastore, asked itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Member {
+    /// Its pod.
+    pub pod: String,
+    /// Its own word on its health: a read that the other members agreed to, and no alarm.
+    pub health: Option<Result<(), String>>,
+    /// Milliseconds that this read took, the way there included.
+    pub answered_in: u64,
+    /// Milliseconds that a write took to be on disk, on average of late.
+    pub synced_in: Option<u64>,
+    /// Bytes in the database.
+    pub size: u64,
+    /// Bytes it may grow to.
+    pub quota: u64,
+}
+
+/// One end of konnectivity, asked itself how many of the other end it is connected to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tunnel {
+    /// Its pod.
+    pub pod: String,
+    /// How many of the others it has.
+    pub connected: u64,
+}
+
+/// A place that says where the API server is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Told {
+    /// `ConfigMap kube-public/cluster-info`, …
+    pub place: String,
+    /// What it says, as `host:port`.
+    pub endpoint: String,
 }
 
 /// The `kubernetes` EndpointSlice inside the tenant.
@@ -145,6 +182,8 @@ pub struct Node {
     pub ready: bool,
     /// How many seconds its clock is ahead of the API server's, as far as its lease tells.
     pub clock_ahead: Option<i64>,
+    /// Whether it waits for a cloud controller to say what it is.
+    pub uninitialized: bool,
 }
 
 /// Whether the API server reaches a node's kubelet.
@@ -181,6 +220,16 @@ pub struct Inside {
     pub coredns: Addon,
     /// Kubelets that the API server was asked to reach.
     pub kubelets: Vec<Reached>,
+    /// konnectivity agents that could be asked, with the servers they have.
+    pub agents: Vec<Tunnel>,
+    /// Places that tell nodes where the API server is.
+    pub told: Vec<Told>,
+    /// What is wrong with how the node proxies know the API server.
+    pub proxy_trust: Option<String>,
+    /// Objects of addons that are switched off.
+    pub leftovers: Vec<String>,
+    /// Webhooks and aggregated APIs with nobody behind them, and why.
+    pub orphaned: Vec<String>,
 }
 
 /// Everything that could be seen of one tenant.
@@ -192,6 +241,8 @@ pub struct Evidence {
     pub now: Timestamp,
     /// Whether the operator is told to leave it alone.
     pub paused: bool,
+    /// Seconds since somebody asked for its deletion, and the finalizers still on it.
+    pub deleting: Option<(i64, Vec<String>)>,
     /// The version that runs, where one does.
     pub installed_version: Option<String>,
     /// The tenant's conditions.
@@ -202,6 +253,10 @@ pub struct Evidence {
     pub port: u16,
     /// What the endpoint in its status says.
     pub endpoint: Option<String>,
+    /// The domain of names inside it.
+    pub cluster_domain: String,
+    /// Where the administrator's kubeconfig leads, as `host:port`.
+    pub admin_endpoint: Option<String>,
     /// Who else claims the same hostname.
     pub rivals: Vec<Rival>,
     /// The operator.
@@ -236,6 +291,11 @@ pub struct Evidence {
     pub reconciler_off: Seen<bool>,
     /// What is inside.
     pub inside: Seen<Inside>,
+    /// Whether it was asked past the front door, through the management cluster, because
+    /// the public way does not lead there.
+    pub past_the_door: bool,
+    /// konnectivity servers that could be asked, with the agents they have.
+    pub konnectivity_servers: Vec<Tunnel>,
     /// Whether tcpProxy is switched on, and its fixed address.
     pub tcp_proxy: Option<String>,
     /// Whether konnectivity is switched on.

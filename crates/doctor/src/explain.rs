@@ -22,10 +22,33 @@ const WORDS: &[(&str, &[&str])] = &[
     ),
     ("no such host", &["dns-resolves", "dns-address"]),
     ("dns", &["dns-resolves", "dns-address", "coredns"]),
-    ("exec", &["kubelets-reached", "konnectivity"]),
-    ("logs", &["kubelets-reached", "konnectivity"]),
-    ("webhook", &["konnectivity"]),
-    ("join", &["kubeadm-objects", "dns-resolves", "tcp-connect"]),
+    (
+        "exec",
+        &[
+            "kubelets-reached",
+            "konnectivity-connections",
+            "konnectivity",
+        ],
+    ),
+    (
+        "logs",
+        &[
+            "kubelets-reached",
+            "konnectivity-connections",
+            "konnectivity",
+        ],
+    ),
+    ("webhook", &["extensions", "konnectivity"]),
+    ("apiservice", &["extensions", "konnectivity"]),
+    (
+        "join",
+        &[
+            "kubeadm-objects",
+            "endpoint-told",
+            "dns-resolves",
+            "tcp-connect",
+        ],
+    ),
     (
         "kubernetes.default",
         &[
@@ -42,7 +65,23 @@ const WORDS: &[(&str, &[&str])] = &[
         "unauthorized",
         &["admin-credentials", "tls-passthrough", "clock"],
     ),
-    ("no agent available", &["kubelets-reached", "konnectivity"]),
+    (
+        "no agent available",
+        &[
+            "kubelets-reached",
+            "konnectivity-connections",
+            "konnectivity",
+        ],
+    ),
+    ("terminating", &["deleting", "extensions"]),
+    ("delet", &["deleting"]),
+    ("uninitialized", &["cloud-provider"]),
+    ("cloud", &["cloud-provider"]),
+    ("space", &["datastore-space"]),
+    ("slow", &["datastore-latency"]),
+    ("took too long", &["datastore-latency"]),
+    ("leader", &["datastore-latency", "datastore"]),
+    ("old address", &["endpoint-told", "kube-proxy-server"]),
     ("imagepull", &["images"]),
     ("quota", &["quota", "datastore"]),
     ("pending", &["quota", "images", "pods"]),
@@ -56,7 +95,15 @@ const WORDS: &[(&str, &[&str])] = &[
         "unrecognized name",
         &["tls-answers", "front-door-object", "front-door-class"],
     ),
-    ("etcd", &["datastore", "datastore-credentials"]),
+    (
+        "etcd",
+        &[
+            "datastore",
+            "datastore-credentials",
+            "datastore-space",
+            "datastore-latency",
+        ],
+    ),
     ("not ready", &["pods", "nodes", "datastore"]),
     (
         "ingress",

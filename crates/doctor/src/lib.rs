@@ -11,8 +11,8 @@ mod finding;
 
 pub use checks::{Check, all, run};
 pub use evidence::{
-    Addon, Certificate, Condition, Datastore, Evidence, FrontDoor, Inside, Node, Reached, Rival,
-    Seen, Slice, Unseen, Workload,
+    Addon, Certificate, Condition, Datastore, Evidence, FrontDoor, Inside, Member, Node, Reached,
+    Rival, Seen, Slice, Told, Tunnel, Unseen, Workload,
 };
 pub use explain::explain;
 pub use finding::{Act, Finding, Group, Remedy, Severity, Side};

@@ -67,7 +67,7 @@ pub async fn run(cluster: &Management, args: &Tree) -> Result<ExitCode, Problem>
     let tenant = cluster.tenant(&args.name).await?;
     let (near, within) = tokio::join!(
         management::look(cluster, &tenant),
-        Box::pin(inside::look(cluster, &args.name))
+        Box::pin(inside::look(cluster, &tenant))
     );
     let name = format!("{}/{}", cluster.namespace, args.name);
     let root = Branch::new("TenantControlPlane", name).with(vec![near, within]);

@@ -6,7 +6,7 @@ use steward_api::metadata::labels;
 use steward_api::{DataStore, TenantControlPlane};
 use steward_doctor::{Datastore, Seen, Unseen};
 
-use super::{condition, trouble, unseen};
+use super::{condition, members, trouble, unseen};
 use crate::cluster::Management;
 
 /// Looks at the `DataStore`, and at the pods of a managed one.
@@ -26,13 +26,13 @@ pub(super) async fn look(cluster: &Management, tenant: &TenantControlPlane) -> S
         ..Datastore::default()
     };
     if found.spec.managed.is_some() {
-        members(cluster, &mut store).await;
+        pods(cluster, &mut store).await;
     }
     Ok(store)
 }
 
 /// Without the right to see the pods, the conditions have to do.
-async fn members(cluster: &Management, store: &mut Datastore) {
+async fn pods(cluster: &Management, store: &mut Datastore) {
     let api: Api<Pod> = Api::all(cluster.client.clone());
     let selector = format!(
         "{}={},{}=etcd",
@@ -44,6 +44,7 @@ async fn members(cluster: &Management, store: &mut Datastore) {
         return;
     };
     store.unready = found.iter().filter_map(trouble).collect();
+    store.members = members::look(&cluster.client, &found.items).await;
     let namespace = found
         .items
         .first()

@@ -2,7 +2,8 @@
 
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment};
 use k8s_openapi::api::networking::v1::{Ingress, IngressClass};
-use kube::api::{Api, ListParams};
+use kube::api::{Api, DynamicObject, ListParams};
+use kube::core::{ApiResource, GroupVersionKind};
 use kube::{Client, ResourceExt};
 use serde_json::Value;
 use steward_api::TenantControlPlane;
@@ -175,7 +176,8 @@ async fn route(
     })
 }
 
-/// Objects of other modes that lead the same hostname somewhere.
+/// Objects, wherever they are, that lead the same hostname somewhere, and objects of
+/// other modes with the tenant's own name. As `kind/name`, with `-n` for those elsewhere.
 async fn leftovers(cluster: &Management, used: &str, name: &str, hostname: &str) -> Vec<String> {
     let kinds = [
         ("networking.k8s.io", "v1", "Ingress"),
@@ -183,21 +185,55 @@ async fn leftovers(cluster: &Management, used: &str, name: &str, hostname: &str)
         ("gateway.networking.k8s.io", "v1", "TLSRoute"),
     ];
     let mut found = Vec::new();
-    for (group, version, kind) in kinds.into_iter().filter(|k| k.2 != used) {
-        let listed = cluster
-            .dynamic(group, version, kind)
-            .list(&ListParams::default())
-            .await;
-        // A kind that is not served has no objects.
-        let Ok(objects) = listed else { continue };
-        for object in objects {
+    for (group, version, kind) in kinds {
+        for object in everywhere(cluster, group, version, kind).await {
             let spec = object.data["spec"].to_string();
-            let claims = spec.contains(&format!("\"{hostname}\""))
-                || spec.contains(&format!("`{hostname}`"));
-            if claims || object.name_any() == name {
-                found.push(format!("{}/{}", kind.to_lowercase(), object.name_any()));
+            let claims = !hostname.is_empty()
+                && (spec.contains(&format!("\"{hostname}\""))
+                    || spec.contains(&format!("`{hostname}`")));
+            let namespace = object.namespace().unwrap_or_default();
+            let here = namespace == cluster.namespace;
+            let object_name = object.name_any();
+            let own = here && object_name == name;
+            if if own {
+                kind != used
+            } else {
+                claims && !of_a_tenant(&object, name, here)
+            } {
+                found.push(format!(
+                    "{}/{object_name} -n {namespace}",
+                    kind.to_lowercase()
+                ));
             }
         }
     }
     found
+}
+
+/// Another tenant's object is that tenant's affair, and told as a hostname claimed twice;
+/// of our own there may be several, for konnectivity.
+fn of_a_tenant(object: &DynamicObject, name: &str, here: bool) -> bool {
+    let of = object.labels().get("steward.butlerlabs.dev/name");
+    of.is_some_and(|of| !here || of == name)
+}
+
+/// All objects of a kind: of the whole cluster, or of the namespace where that is all we
+/// may see. A kind that is not served has none.
+async fn everywhere(
+    cluster: &Management,
+    group: &str,
+    version: &str,
+    kind: &str,
+) -> Vec<DynamicObject> {
+    let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
+    let all: Api<DynamicObject> = Api::all_with(cluster.client.clone(), &resource);
+    let everything = ListParams::default();
+    let mut listed = all.list(&everything).await;
+    if matches!(&listed, Err(kube::Error::Api(status)) if status.code == 403) {
+        listed = cluster
+            .dynamic(group, version, kind)
+            .list(&everything)
+            .await;
+    }
+    listed.map(|l| l.items).unwrap_or_default()
 }

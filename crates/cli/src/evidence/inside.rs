@@ -1,16 +1,18 @@
 //! Inside the tenant, through its own API server.
 
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::api::{Api, ListParams};
 use kube::{Client, ResourceExt};
+use steward_api::TenantControlPlane;
 use steward_doctor::{Inside, Seen, Slice, Unseen};
 
-use super::{unseen, within_deadline};
+use super::{konnectivity, past_the_door, unseen, within_deadline};
 use crate::cluster::Management;
 
 mod addons;
+mod extensions;
+mod kubeadm;
 mod nodes;
 
 /// What was seen inside.
@@ -23,6 +25,10 @@ pub(crate) struct Within {
     pub(crate) inside: Seen<Inside>,
     /// How many seconds we are ahead of the API server.
     pub(crate) clock_skew: Seen<i64>,
+    /// Where the administrator's kubeconfig leads.
+    pub(crate) admin_endpoint: Option<String>,
+    /// Whether the public way led nowhere, and we looked past the front door.
+    pub(crate) past_the_door: bool,
 }
 
 impl Within {
@@ -32,15 +38,30 @@ impl Within {
             ready: Err(why.clone()),
             inside: Err(why.clone()),
             clock_skew: Err(why.clone()),
+            admin_endpoint: None,
+            past_the_door: false,
         }
     }
 }
 
-/// Looks inside, if the API server lets us.
-pub(crate) async fn look(cluster: &Management, name: &str) -> Within {
-    let connected = tokio::time::timeout(super::LOOK, cluster.tenant_client(name)).await;
-    let client = match connected {
-        Ok(Ok(client)) => client,
+/// What to look for beside what every tenant has.
+#[derive(Clone, Copy)]
+pub(super) struct Expected<'a> {
+    pub(super) tenant: &'a TenantControlPlane,
+    /// The tenant's CA, where it could be read.
+    pub(super) authority: Option<&'a str>,
+}
+
+/// Looks inside, if the API server lets us: by the public way, or past the front door.
+pub(crate) async fn look(
+    cluster: &Management,
+    tenant: &TenantControlPlane,
+    authority: Option<&str>,
+) -> Within {
+    let name = tenant.name_any();
+    let connected = tokio::time::timeout(super::LOOK, cluster.tenant_config(&name)).await;
+    let config = match connected {
+        Ok(Ok(config)) => config,
         Ok(Err(problem)) => return Within::unseen(&Unseen::NotLooked(problem.to_string())),
         Err(_) => {
             return Within::unseen(&Unseen::NotLooked(
@@ -48,36 +69,58 @@ pub(crate) async fn look(cluster: &Management, name: &str) -> Within {
             ));
         }
     };
-    let answer = match within_deadline("/readyz", readyz(&client)).await {
-        Ok(answer) => answer,
-        Err(why) => {
+    let admin_endpoint = kubeadm::endpoint(&config.cluster_url.to_string());
+    let public = async {
+        let client = Client::try_from(config).map_err(|e| Unseen::NotLooked(e.to_string()))?;
+        Ok((readyz(&client).await?, client))
+    };
+    let other = async {
+        let client = past_the_door::client(cluster, &name).await?;
+        Ok((readyz(&client).await?, client))
+    };
+    // At once: a person waits, and the public way may take all the time there is.
+    let (public, other) = tokio::join!(
+        within_deadline("/readyz", public),
+        within_deadline("/readyz past the front door", other),
+    );
+    let (found, past_the_door) = match (public, other) {
+        (Ok(found), _) => (found, false),
+        (Err(_), Ok(found)) => (found, true),
+        (Err(why), Err(_)) => {
             let elsewhere = Unseen::NotLooked("the API server does not answer".to_owned());
             return Within {
                 ready: Err(why),
+                admin_endpoint,
                 ..Within::unseen(&elsewhere)
             };
         }
     };
-    let admitted = Some(answer.status != 401);
-    if !(200..300).contains(&answer.status) {
-        let why = Unseen::Failed(format!(
-            "/readyz answers {}{}",
-            answer.status, answer.failed
-        ));
-        let elsewhere = Unseen::NotLooked("the API server is not ready".to_owned());
-        return Within {
-            admitted,
-            ready: Err(why),
-            clock_skew: answer.skew,
-            ..Within::unseen(&elsewhere)
-        };
+    let (answer, client) = found;
+    let expected = Expected { tenant, authority };
+    Within {
+        admin_endpoint,
+        past_the_door,
+        ..answered(answer, &client, expected).await
     }
-    let inside = within_deadline("looking inside", Box::pin(objects(&client))).await;
+}
+
+async fn answered(answer: Answer, client: &Client, expected: Expected<'_>) -> Within {
+    let admitted = Some(answer.status != 401);
+    let (ready, inside) = if (200..300).contains(&answer.status) {
+        let looking = Box::pin(objects(client, expected));
+        (Ok(()), within_deadline("looking inside", looking).await)
+    } else {
+        let said = format!("/readyz answers {}{}", answer.status, answer.failed);
+        let elsewhere = Unseen::NotLooked("the API server is not ready".to_owned());
+        (Err(Unseen::Failed(said)), Err(elsewhere))
+    };
     Within {
         admitted,
-        ready: Ok(()),
-        inside,
+        ready,
         clock_skew: answer.skew,
+        inside,
+        admin_endpoint: None,
+        past_the_door: false,
     }
 }
 
@@ -128,30 +171,33 @@ async fn readyz(client: &Client) -> Seen<Answer> {
     })
 }
 
-async fn objects(client: &Client) -> Seen<Inside> {
+async fn objects(client: &Client, expected: Expected<'_>) -> Seen<Inside> {
     let version = client.apiserver_version().await.map_err(|e| unseen(&e))?;
-    let (nodes, slices, kube_proxy, missing) = tokio::try_join!(
-        nodes::look(client),
-        slices(client),
-        config_map(client, "kube-system", "kube-proxy"),
-        missing(client),
-    )?;
-    let (addons, kubelets) = tokio::join!(
-        addons::look(client, &nodes),
-        nodes::kubelets(client, &nodes)
+    let (nodes, slices, kubeadm) =
+        tokio::try_join!(nodes::look(client), slices(client), kubeadm::look(client),)?;
+    let (addons, kubelets, agents, orphaned) = tokio::join!(
+        addons::look(client, &nodes, expected),
+        nodes::kubelets(client, &nodes),
+        konnectivity::agents(client),
+        extensions::orphaned(client),
     );
     let addons = addons?;
     Ok(Inside {
         version: version.git_version,
         slice: slices.ours,
         other_slices: slices.others,
-        missing_kubeadm: missing,
-        kube_proxy_server: kube_proxy.as_ref().and_then(server_of),
+        missing_kubeadm: kubeadm.missing,
+        told: kubeadm.told,
+        kube_proxy_server: kubeadm.kube_proxy_server,
         konnectivity: addons.konnectivity,
         tcp_proxy: addons.tcp_proxy,
         kube_proxy: addons.kube_proxy,
         coredns: addons.coredns,
+        proxy_trust: addons.proxy_trust,
+        leftovers: addons.leftovers,
         kubelets,
+        agents,
+        orphaned,
         nodes,
     })
 }
@@ -191,36 +237,4 @@ async fn slices(client: &Client) -> Seen<Slices> {
         ours,
         others: others.map(ResourceExt::name_any).collect(),
     })
-}
-
-async fn config_map(client: &Client, namespace: &str, name: &str) -> Seen<Option<ConfigMap>> {
-    let api: Api<ConfigMap> = Api::namespaced(client.clone(), namespace);
-    api.get_opt(name).await.map_err(|e| unseen(&e))
-}
-
-/// The `server:` line of the kubeconfig in kube-proxy's `ConfigMap`.
-fn server_of(map: &ConfigMap) -> Option<String> {
-    let text = map.data.as_ref()?.get("kubeconfig.conf")?;
-    let line = text.lines().find(|l| {
-        l.trim_start()
-            .trim_start_matches("- ")
-            .trim_start_matches('"')
-            .starts_with("server")
-    })?;
-    let (_, value) = line.split_once(':')?;
-    Some(value.trim().trim_matches([',', '"', '\'']).to_owned())
-}
-
-async fn missing(client: &Client) -> Seen<Vec<String>> {
-    let mut missing = Vec::new();
-    for (namespace, name) in [
-        ("kube-public", "cluster-info"),
-        ("kube-system", "kubeadm-config"),
-        ("kube-system", "kubelet-config"),
-    ] {
-        if config_map(client, namespace, name).await?.is_none() {
-            missing.push(format!("ConfigMap {namespace}/{name}"));
-        }
-    }
-    Ok(missing)
 }

@@ -5,9 +5,9 @@ use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::ResourceExt;
 use kube::api::{Api, ListParams};
 use steward_api::TenantControlPlane;
-use steward_doctor::{Datastore, FrontDoor, Rival, Seen, Unseen, Workload};
+use steward_doctor::{Datastore, FrontDoor, Rival, Seen, Tunnel, Unseen, Workload};
 
-use super::{datastore, front_door, pods, unseen, within_deadline};
+use super::{datastore, front_door, konnectivity, pods, unseen, within_deadline};
 use crate::cluster::Management;
 
 /// What was seen in the management cluster.
@@ -20,24 +20,29 @@ pub(super) struct Near {
     pub(super) deployment: pods::Workload,
     pub(super) datastore: Seen<Datastore>,
     pub(super) datastore_credentials: Seen<()>,
+    pub(super) konnectivity_servers: Vec<Tunnel>,
 }
 
 /// Looks at all of it at once.
 pub(super) async fn look(cluster: &Management, tenant: &TenantControlPlane) -> Near {
     let name = tenant.name_any();
-    let (rivals, operator, front_door, service_endpoints, pods, deployment, store, credentials) = tokio::join!(
+    let servers = async {
+        match tenant.spec.addons.konnectivity {
+            Some(_) => konnectivity::servers(cluster, &name).await,
+            None => Vec::new(),
+        }
+    };
+    let (rivals, operator, servers, front_door, service_endpoints, pods, deployment, stores) = tokio::join!(
         rivals(cluster, tenant),
         within_deadline("reading the operator's Deployment", operator(cluster)),
+        tokio::time::timeout(super::LOOK, servers),
         front_door::look(cluster, tenant),
         within_deadline("reading the endpoints", endpoints(cluster, &name)),
         within_deadline("reading the pods", pods::pods(cluster, &name)),
         pods::workload(cluster, &name),
-        within_deadline("reading the datastore", datastore::look(cluster, tenant)),
-        within_deadline(
-            "reading the datastore's credentials",
-            datastore::credentials(cluster, &name)
-        ),
+        stores(cluster, tenant),
     );
+    let (store, credentials) = stores;
     Near {
         rivals,
         operator,
@@ -47,7 +52,19 @@ pub(super) async fn look(cluster: &Management, tenant: &TenantControlPlane) -> N
         deployment,
         datastore: store,
         datastore_credentials: credentials,
+        konnectivity_servers: servers.unwrap_or_default(),
     }
+}
+
+async fn stores(cluster: &Management, tenant: &TenantControlPlane) -> (Seen<Datastore>, Seen<()>) {
+    let name = tenant.name_any();
+    tokio::join!(
+        within_deadline("reading the datastore", datastore::look(cluster, tenant)),
+        within_deadline(
+            "reading the datastore's credentials",
+            datastore::credentials(cluster, &name)
+        ),
+    )
 }
 
 async fn rivals(cluster: &Management, tenant: &TenantControlPlane) -> Vec<Rival> {
@@ -63,7 +80,10 @@ async fn rivals(cluster: &Management, tenant: &TenantControlPlane) -> Vec<Rival>
         |t: &TenantControlPlane| (t.metadata.creation_timestamp.as_ref().map(|c| c.0), t.uid());
     let claims = |other: &&TenantControlPlane| {
         let theirs = other.public_names();
-        theirs.is_some_and(|o| o.api == names.api || o.konnectivity == names.api)
+        theirs.is_some_and(|o| {
+            let ours = [&names.api, &names.konnectivity];
+            ours.contains(&&o.api) || ours.contains(&&o.konnectivity)
+        })
     };
     let others = all.iter().filter(|other| other.uid() != tenant.uid());
     others

@@ -37,6 +37,7 @@ pub(super) const CHECKS: &[Check] = &[
         follows: &[
             "datastore",
             "datastore-credentials",
+            "datastore-space",
             "quota",
             "images",
             "hostname-unique",
@@ -93,8 +94,8 @@ pub(super) const CHECKS: &[Check] = &[
     Check {
         id: "endpoint-reconciler",
         group: Group::ControlPlane,
-        what: "the API server leaves the kubernetes endpoints to the operator",
-        why: "with tcpProxy on, an API server that writes its own address there cuts the pods off",
+        what: "the kubernetes endpoints are written by the operator with tcpProxy, by the API server without",
+        why: "an API server that writes its own address behind a front door cuts the pods off, and so does one that writes none without",
         follows: &[],
         judge: reconciler,
     },
@@ -138,6 +139,14 @@ pub(super) const CHECKS: &[Check] = &[
             "nodes",
             "konnectivity",
             "kubelets-reached",
+            "deleting",
+            "datastore-latency",
+            "datastore-space",
+            "endpoint-told",
+            "tcp-proxy-trust",
+            "inside-leftovers",
+            "konnectivity-connections",
+            "node-clocks",
         ],
         judge: says,
     },
@@ -267,7 +276,8 @@ fn admitted(e: &Evidence) -> Verdict {
 }
 
 fn ready(e: &Evidence) -> Verdict {
-    if e.tcp.is_err() || e.certificate.is_err() || e.admitted == Some(false) {
+    let nowhere = e.tcp.is_err() || e.certificate.is_err();
+    if e.admitted == Some(false) || (nowhere && !e.past_the_door) {
         return Verdict::Skip;
     }
     let logs = || {
@@ -278,17 +288,20 @@ fn ready(e: &Evidence) -> Verdict {
         )
     };
     match seen(&e.ready, logs) {
+        Ok(()) if e.past_the_door => Verdict::fine("ready, asked past the front door"),
         Ok(()) => Verdict::fine("ready"),
         Err(verdict) => verdict,
     }
 }
 
 fn reconciler(e: &Evidence) -> Verdict {
-    if e.tcp_proxy.is_none() {
-        return Verdict::Skip;
-    }
     match e.reconciler_off {
         Err(_) => Verdict::Skip,
+        Ok(false) if e.tcp_proxy.is_none() => Verdict::Skip,
+        Ok(true) if e.tcp_proxy.is_none() => Verdict::problem(
+            "--endpoint-reconciler-type=none is left from tcpProxy, which is off: nobody writes the kubernetes endpoints",
+            fix::repaired(e, fix::operator_log),
+        ),
         Ok(true) => Verdict::fine("--endpoint-reconciler-type=none"),
         Ok(false) => Verdict::problem(
             "--endpoint-reconciler-type=none is missing from kube-apiserver's arguments",
@@ -298,10 +311,40 @@ fn reconciler(e: &Evidence) -> Verdict {
 }
 
 fn skew(e: &Evidence) -> Verdict {
-    match condition(e, "VersionSkewSupported") {
-        Some(what) => Verdict::problem(what, fix::describe(e)),
-        None => Verdict::fine("they fit"),
+    if let Some(what) = condition(e, "VersionSkewSupported") {
+        return Verdict::problem(what, fix::describe(e));
     }
+    let Ok(inside) = &e.inside else {
+        return Verdict::fine("they fit, the operator says");
+    };
+    let Some(server) = minor(&inside.version) else {
+        return Verdict::Skip;
+    };
+    let misfit = inside
+        .nodes
+        .iter()
+        .find(|n| minor(&n.version).is_some_and(|node| node > server || server - node > OLDEST));
+    match misfit {
+        None => Verdict::fine("they fit"),
+        Some(n) => Verdict::problem(
+            format!(
+                "{} runs {}, the API server {}",
+                n.name, n.version, inside.version
+            ),
+            format!(
+                "apt-get install kubelet='{}*' && systemctl restart kubelet   # on {}, or as its system has it",
+                inside.version.trim_start_matches('v'),
+                n.name
+            ),
+        ),
+    }
+}
+
+/// How many minor versions a kubelet may be behind.
+const OLDEST: u32 = 3;
+
+fn minor(version: &str) -> Option<u32> {
+    version.split('.').nth(1)?.parse().ok()
 }
 
 /// Conditions that no other check speaks of in its own words.

@@ -57,7 +57,7 @@ pub(super) const CHECKS: &[Check] = &[
     Check {
         id: "front-door-leftovers",
         group: Group::FrontDoor,
-        what: "no objects of another mode are left",
+        what: "no other route leads the same name elsewhere",
         why: "two objects for one name make it a matter of chance which is used",
         follows: &[],
         judge: leftovers,
@@ -202,7 +202,7 @@ fn leftovers(e: &Evidence) -> Verdict {
         let commands: Vec<String> = f
             .leftovers
             .iter()
-            .map(|o| format!("kubectl delete -n {} {o}", e.namespace()))
+            .map(|o| format!("kubectl delete {o}"))
             .collect();
         Verdict::problem(
             format!("{} leads the same name elsewhere", f.leftovers.join(", ")),

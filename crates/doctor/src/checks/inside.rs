@@ -59,6 +59,44 @@ pub(super) const CHECKS: &[Check] = &[
         ],
         judge: coredns,
     },
+    Check {
+        id: "endpoint-told",
+        group: Group::Inside,
+        what: "kubeconfig and kubeadm's objects name the present endpoint",
+        why: "nodes and people go where these lead; after a change of hostname an old one leads nowhere",
+        follows: &["operator"],
+        judge: told,
+    },
+    Check {
+        id: "tcp-proxy-trust",
+        group: Group::Inside,
+        what: "node proxies verify the API server by the tenant's CA",
+        why: "unverified, somebody on the way could read the pods' tokens; wrongly verified, nothing passes",
+        follows: &["operator"],
+        judge: trust,
+    },
+    Check {
+        id: "inside-leftovers",
+        group: Group::Inside,
+        what: "no objects of addons that are switched off are left",
+        why: "what nobody looks after goes on working on old news",
+        follows: &["operator"],
+        judge: leftovers,
+    },
+    Check {
+        id: "extensions",
+        group: Group::Inside,
+        what: "webhooks and aggregated APIs have somebody behind them",
+        why: "a webhook that nobody answers stops every write it watches; an API without a server makes deletion of namespaces hang",
+        follows: &[
+            "nodes",
+            "konnectivity",
+            "konnectivity-connections",
+            "kubelets-reached",
+            "coredns",
+        ],
+        judge: extensions,
+    },
 ];
 
 pub(super) fn with(e: &Evidence, judge: impl FnOnce(&Inside) -> Verdict) -> Verdict {
@@ -197,5 +235,75 @@ fn kube_proxy(e: &Evidence) -> Verdict {
             format!("{server}, but the endpoint is https://{endpoint}"),
             fix::repaired(e, anew),
         )
+    })
+}
+
+fn told(e: &Evidence) -> Verdict {
+    let Some(endpoint) = &e.endpoint else {
+        return Verdict::Skip;
+    };
+    let admin = e
+        .admin_endpoint
+        .iter()
+        .map(|found| ("the administrator's kubeconfig", found));
+    let inside = e.inside.iter().flat_map(|i| &i.told);
+    let all = admin.chain(inside.map(|t| (t.place.as_str(), &t.endpoint)));
+    let mut count = 0;
+    let old: Vec<String> = all
+        .inspect(|_| count += 1)
+        .filter(|(_, found)| *found != endpoint)
+        .map(|(place, found)| format!("{place} says {found}"))
+        .collect();
+    if count == 0 {
+        return Verdict::Skip;
+    }
+    if old.is_empty() {
+        return Verdict::fine(format!("{count} places say {endpoint}"));
+    }
+    Verdict::problem(
+        format!("{}, but the endpoint is {endpoint}", old.join(", ")),
+        fix::repaired(e, fix::operator_log),
+    )
+}
+
+fn trust(e: &Evidence) -> Verdict {
+    if e.tcp_proxy.is_none() {
+        return Verdict::Skip;
+    }
+    with(e, |i| match &i.proxy_trust {
+        _ if !i.tcp_proxy.exists => Verdict::Skip,
+        None => Verdict::fine("they do"),
+        Some(wrong) => Verdict::problem(wrong, fix::repaired(e, fix::operator_log)),
+    })
+}
+
+fn leftovers(e: &Evidence) -> Verdict {
+    with(e, |i| {
+        if i.leftovers.is_empty() {
+            return Verdict::fine("none");
+        }
+        let remove = || {
+            fix::in_tenant(
+                e,
+                &format!("delete -n kube-system {}", i.leftovers.join(" ")),
+            )
+        };
+        Verdict::problem(
+            format!("{} is left", i.leftovers.join(", ")),
+            fix::repaired(e, remove),
+        )
+    })
+}
+
+fn extensions(e: &Evidence) -> Verdict {
+    with(e, |i| match i.orphaned.first() {
+        None => Verdict::fine("they have"),
+        Some(_) => Verdict::warning(
+            i.orphaned.join("; "),
+            fix::in_tenant(
+                e,
+                "get apiservices,validatingwebhookconfigurations,mutatingwebhookconfigurations",
+            ),
+        ),
     })
 }

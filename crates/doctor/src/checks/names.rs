@@ -32,6 +32,14 @@ pub(super) const CHECKS: &[Check] = &[
         judge: paused,
     },
     Check {
+        id: "deleting",
+        group: Group::Spec,
+        what: "nobody waits for this tenant's deletion",
+        why: "it stays until everything of it is removed, its data in the datastore last",
+        follows: &["datastore", "operator"],
+        judge: deleting,
+    },
+    Check {
         id: "dns-resolves",
         group: Group::Dns,
         what: "the hostname resolves",
@@ -111,6 +119,24 @@ fn paused(e: &Evidence) -> Verdict {
         "the annotation steward.butlerlabs.dev/paused is set",
         fix::repaired(e, String::new),
     )
+}
+
+/// A deletion takes a moment; one that takes minutes waits for something.
+fn deleting(e: &Evidence) -> Verdict {
+    match &e.deleting {
+        None => Verdict::fine("nobody does"),
+        Some((seconds, finalizers)) if *seconds > 120 => Verdict::problem(
+            format!(
+                "deletion was asked for {seconds} s ago and waits for {}",
+                finalizers.join(", ")
+            ),
+            fix::repaired(e, fix::operator_log),
+        ),
+        Some((seconds, _)) => Verdict::warning(
+            format!("deletion was asked for {seconds} s ago"),
+            fix::describe(e),
+        ),
+    }
 }
 
 fn resolves(e: &Evidence) -> Verdict {

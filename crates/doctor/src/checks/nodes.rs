@@ -3,7 +3,7 @@
 use super::inside::{addon, with};
 use super::tls::APART;
 use super::{Check, Verdict, fix};
-use crate::evidence::Evidence;
+use crate::evidence::{Evidence, Tunnel};
 use crate::finding::Group;
 
 pub(super) const CHECKS: &[Check] = &[
@@ -22,6 +22,28 @@ pub(super) const CHECKS: &[Check] = &[
         why: "exec, logs, port-forward, webhooks and aggregated APIs go through them",
         follows: &["nodes", "operator"],
         judge: konnectivity,
+    },
+    Check {
+        id: "konnectivity-connections",
+        group: Group::Inside,
+        what: "every konnectivity server has every agent, and every agent every server",
+        why: "an API server whose own konnectivity server lacks an agent can't reach that node: one exec or log in so many fails",
+        follows: &[
+            "konnectivity",
+            "nodes",
+            "pods",
+            "node-clocks",
+            "kubelets-reached",
+        ],
+        judge: connections,
+    },
+    Check {
+        id: "cloud-provider",
+        group: Group::Inside,
+        what: "no node waits for a cloud controller",
+        why: "until one says what the node is, only pods that tolerate this run there",
+        follows: &["kubernetes-endpointslice", "tcp-proxy"],
+        judge: cloud,
     },
     Check {
         id: "kubelets-reached",
@@ -79,6 +101,59 @@ fn konnectivity(e: &Evidence) -> Verdict {
             &i.konnectivity,
             i.nodes.len(),
             "k8s-app=konnectivity-agent",
+        )
+    })
+}
+
+/// Both ends are asked: servers know how many agents they have, agents how many servers.
+fn connections(e: &Evidence) -> Verdict {
+    if !e.konnectivity {
+        return Verdict::Skip;
+    }
+    with(e, |i| {
+        let agents = u64::try_from(i.konnectivity.ready).unwrap_or_default();
+        let servers = e.konnectivity_servers.len() as u64;
+        if agents == 0 || servers == 0 {
+            return Verdict::Skip;
+        }
+        let lacking = |ends: &[Tunnel], others: u64, what: &str| -> Vec<String> {
+            let few = ends.iter().filter(|t| t.connected < others);
+            few.map(|t| format!("{} has {} of {others} {what}", t.pod, t.connected))
+                .collect()
+        };
+        let mut wrong = lacking(&e.konnectivity_servers, agents, "agents");
+        wrong.extend(lacking(&i.agents, servers, "servers"));
+        if wrong.is_empty() {
+            return Verdict::fine(format!("{servers} servers, {agents} agents"));
+        }
+        Verdict::problem(
+            wrong.join(", "),
+            fix::in_tenant(
+                e,
+                "rollout restart -n kube-system daemonset/konnectivity-agent",
+            ),
+        )
+    })
+}
+
+fn cloud(e: &Evidence) -> Verdict {
+    with(e, |i| {
+        let waiting: Vec<&str> = i
+            .nodes
+            .iter()
+            .filter(|n| n.uninitialized)
+            .map(|n| n.name.as_str())
+            .collect();
+        if i.nodes.is_empty() {
+            return Verdict::Skip;
+        }
+        if waiting.is_empty() {
+            return Verdict::fine("none does");
+        }
+        Verdict::warning(
+            format!("{} waits for one", waiting.join(", ")),
+            fix::in_tenant(e, "get pods -A -o wide")
+                + "   # does the cloud controller manager run? node proxies do not wait for it",
         )
     })
 }

@@ -1,100 +1,10 @@
 use jiff::Timestamp;
 
+use self::healthy::healthy;
 use super::*;
-use crate::evidence::{
-    Addon, Certificate, Condition, Datastore, FrontDoor, Inside, Node, Reached, Rival, Slice,
-    Workload,
-};
+use crate::evidence::{Addon, Certificate, Condition, FrontDoor, Inside, Member, Rival, Slice};
 
-fn healthy() -> Evidence {
-    let up = || Addon {
-        exists: true,
-        desired: 1,
-        ready: 1,
-        missing_on: Vec::new(),
-    };
-    let workload = |object: &str| Workload {
-        object: object.into(),
-        namespace: "steward-system".into(),
-        desired: 1,
-        ready: 1,
-    };
-    Evidence {
-        tenant: "tenants/t1".into(),
-        now: Timestamp::from_second(1_000_000).unwrap(),
-        paused: false,
-        installed_version: Some("v1.36.3".into()),
-        operator: Ok(workload("deployment/steward")),
-        admitted: Some(true),
-        missing_images: Vec::new(),
-        refused_pods: None,
-        datastore_credentials: Ok(()),
-        conditions: vec![Condition {
-            kind: "Accepted".into(),
-            status: "True".into(),
-            ..Condition::default()
-        }],
-        hostname: Some("t1.example.com".into()),
-        port: 443,
-        endpoint: Some("t1.example.com:443".into()),
-        rivals: Vec::new(),
-        front_door_addresses: vec!["192.0.2.10".parse().unwrap()],
-        resolved: Ok(vec!["192.0.2.10".parse().unwrap()]),
-        tcp: Ok(()),
-        certificate: Ok(Certificate {
-            subject: "CN=kube-apiserver".into(),
-            sans: vec!["t1.example.com".into(), "kubernetes.default.svc".into()],
-            not_after: Timestamp::from_second(1_000_000 + 90 * 86_400).unwrap(),
-            of_tenant_ca: true,
-            speaks_kubernetes: true,
-        }),
-        ready: Ok(()),
-        front_door: Some(Ok(FrontDoor {
-            kind: "Ingress".into(),
-            object_exists: true,
-            class: Some(("steward".into(), true)),
-            ours: true,
-            gateway: Some(workload("deployment/steward-gateway")),
-            passthrough: true,
-            accepted: None,
-            leftovers: Vec::new(),
-        })),
-        service_endpoints: Ok(2),
-        unready_pods: Ok(Vec::new()),
-        datastore: Ok(Datastore {
-            name: "default".into(),
-            ..Datastore::default()
-        }),
-        reconciler_off: Ok(true),
-        inside: Ok(Inside {
-            version: "v1.36.3".into(),
-            nodes: vec![Node {
-                name: "w1".into(),
-                version: "v1.36.3".into(),
-                ready: true,
-                clock_ahead: Some(0),
-            }],
-            other_slices: Vec::new(),
-            kube_proxy: up(),
-            kubelets: vec![Reached {
-                node: "w1".into(),
-                outcome: Ok(()),
-            }],
-            slice: Some(Slice {
-                addresses: vec!["240.0.0.1".into()],
-                port: Some(6443),
-            }),
-            missing_kubeadm: Vec::new(),
-            kube_proxy_server: Some("https://t1.example.com:443".into()),
-            konnectivity: up(),
-            tcp_proxy: up(),
-            coredns: up(),
-        }),
-        tcp_proxy: Some("240.0.0.1".into()),
-        konnectivity: true,
-        clock_skew: Ok(0),
-    }
-}
+mod healthy;
 
 fn first(evidence: &Evidence) -> Finding {
     run(evidence).into_iter().next().unwrap()
@@ -221,6 +131,70 @@ const FAULTS: &[(&str, Break)] = &[
             .missing_kubeadm
             .push("ConfigMap kube-system/kubeadm-config".into());
     }),
+    ("deleting", |e| {
+        e.deleting = Some((600, vec!["finalizer.steward.butlerlabs.dev".into()]));
+    }),
+    ("tls-names", |e| {
+        e.cluster_domain = "corp.internal".into();
+    }),
+    ("datastore", |e| {
+        member(e).health = Some(Err("no leader".into()));
+        e.ready = Err(Unseen::Failed("no answer".into()));
+    }),
+    ("datastore-latency", |e| member(e).synced_in = Some(1500)),
+    ("datastore-latency", |e| member(e).synced_in = Some(200)),
+    ("datastore-latency", |e| member(e).answered_in = 1200),
+    ("datastore-space", |e| member(e).size = 96),
+    ("datastore-space", |e| member(e).size = 85),
+    ("datastore-space", |e| {
+        member(e).health = Some(Err("ALARM NOSPACE".into()));
+        e.ready = Err(Unseen::Failed("500".into()));
+    }),
+    ("konnectivity-connections", |e| {
+        e.konnectivity_servers[1].connected = 0;
+    }),
+    ("konnectivity-connections", |e| {
+        within(e).agents[0].connected = 1;
+    }),
+    ("cloud-provider", |e| {
+        within(e).nodes[0].uninitialized = true;
+    }),
+    ("endpoint-told", |e| {
+        within(e).told[0].endpoint = "old.example.com:443".into();
+    }),
+    ("endpoint-told", |e| {
+        e.admin_endpoint = Some("old.example.com:443".into());
+    }),
+    ("tcp-proxy-trust", |e| {
+        within(e).proxy_trust = Some("another CA".into());
+    }),
+    ("inside-leftovers", |e| {
+        within(e)
+            .leftovers
+            .push("daemonset/steward-tcp-proxy".into());
+    }),
+    ("extensions", |e| {
+        within(e)
+            .orphaned
+            .push("v1.metrics.k8s.io: no endpoints".into());
+    }),
+    ("version-skew", |e| {
+        within(e).nodes[0].version = "v1.37.0".into();
+    }),
+    ("version-skew", |e| {
+        within(e).nodes[0].version = "v1.32.9".into();
+    }),
+    ("endpoint-reconciler", |e| {
+        e.tcp_proxy = None;
+        within(e).tcp_proxy = Addon::default();
+    }),
+    // Nobody gets in by name, but past the door everything is seen to be well.
+    ("front-door-runs", |e| {
+        front(e).gateway.as_mut().unwrap().ready = 0;
+        e.tcp = Err(Unseen::Failed("refused".into()));
+        e.certificate = Err(Unseen::NotLooked("no connection".into()));
+        e.past_the_door = true;
+    }),
 ];
 
 #[test]
@@ -236,6 +210,10 @@ fn each_fault_is_named_first_with_a_fix() {
 
 fn front(e: &mut Evidence) -> &mut FrontDoor {
     e.front_door.as_mut().unwrap().as_mut().unwrap()
+}
+
+fn member(e: &mut Evidence) -> &mut Member {
+    &mut e.datastore.as_mut().unwrap().members[0]
 }
 
 fn cert(e: &mut Evidence) -> &mut Certificate {

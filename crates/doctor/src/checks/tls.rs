@@ -131,12 +131,10 @@ fn names(e: &Evidence) -> Verdict {
         if !c.of_tenant_ca {
             return Verdict::Skip;
         }
-        let wanted = e
-            .hostname
-            .iter()
-            .map(String::as_str)
-            .chain(["kubernetes.default.svc"]);
-        let missing: Vec<&str> = wanted.filter(|w| !c.sans.iter().any(|s| s == w)).collect();
+        let service = "kubernetes.default.svc".to_owned();
+        let whole = format!("{service}.{}", e.cluster_domain);
+        let wanted = e.hostname.iter().cloned().chain([service, whole]);
+        let missing: Vec<String> = wanted.filter(|w| !c.sans.contains(w)).collect();
         if missing.is_empty() {
             return Verdict::fine(format!("{} names", c.sans.len()));
         }

@@ -1,14 +1,21 @@
 //! The side inside the tenant.
 
+use steward_api::TenantControlPlane;
+
 use super::Branch;
 use crate::cluster::Management;
 use crate::evidence::inside::{Within, look as look_inside};
 use crate::output::Health;
 
 /// Looks through the tenant's own API server.
-pub(super) async fn look(cluster: &Management, name: &str) -> Branch {
+pub(super) async fn look(cluster: &Management, tenant: &TenantControlPlane) -> Branch {
     let side = Branch::new("tenant cluster", "");
-    let Within { ready, inside, .. } = Box::pin(look_inside(cluster, name)).await;
+    let Within {
+        ready,
+        inside,
+        past_the_door,
+        ..
+    } = Box::pin(look_inside(cluster, tenant, None)).await;
     if let Err(why) = &ready {
         return side.is(Health::Bad, why.to_string());
     }
@@ -17,6 +24,12 @@ pub(super) async fn look(cluster: &Management, name: &str) -> Branch {
         Err(why) => return side.is(Health::Bad, why.to_string()),
     };
     let mut children = vec![Branch::new("API server", "").is(Health::Good, found.version.clone())];
+    if past_the_door {
+        children.push(Branch::new("public way", "").is(
+            Health::Bad,
+            "leads nowhere; this was asked through the management cluster",
+        ));
+    }
     let nodes = found.nodes.iter().map(|node| {
         let health = if node.ready {
             Health::Good

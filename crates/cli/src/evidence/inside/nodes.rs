@@ -59,6 +59,11 @@ fn read(node: &Kubelet, ahead: &BTreeMap<String, i64>) -> Node {
             .into_iter()
             .any(|c| c.type_ == "Ready" && c.status == "True"),
         clock_ahead: ahead.get(&name).copied(),
+        uninitialized: node
+            .spec
+            .iter()
+            .flat_map(|s| s.taints.iter().flatten())
+            .any(|t| t.key == "node.cloudprovider.kubernetes.io/uninitialized"),
         name,
     }
 }
