@@ -160,6 +160,23 @@ impl WritePermissions {
     pub fn limited(self) -> bool {
         self.block_creation || self.block_update || self.block_deletion
     }
+
+    /// What whoever is refused reads.
+    pub fn refusal(self) -> String {
+        let verbs: Vec<&str> = [
+            (self.block_creation, "created"),
+            (self.block_update, "changed"),
+            (self.block_deletion, "deleted"),
+        ]
+        .into_iter()
+        .filter_map(|(blocked, verb)| blocked.then_some(verb))
+        .collect();
+        format!(
+            "the current Control Plane has limited write permissions: nothing may be {} here until \
+             spec.writePermissions of its TenantControlPlane says otherwise",
+            verbs.join(" or ")
+        )
+    }
 }
 
 /// One kind of object and the `DataStore` that keeps it.

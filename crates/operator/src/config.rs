@@ -84,6 +84,11 @@ pub struct Config {
     )]
     pub datastore: String,
 
+    /// Defragment members of managed datastores whose file is at least this large and half empty;
+    /// `0` is never.
+    #[arg(long, default_value = "100Mi", value_parser = bytes, value_name = "SIZE")]
+    pub defragment_above: u64,
+
     /// How many tenants are worked on at the same time.
     #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..=256), value_name = "N")]
     pub max_concurrent_tcp_reconciles: u16,
@@ -225,6 +230,19 @@ fn duration(text: &str) -> Result<Duration, String> {
     }
 }
 
+fn bytes(text: &str) -> Result<u64, String> {
+    let units = [("Ki", 1 << 10), ("Mi", 1 << 20), ("Gi", 1 << 30)];
+    let (number, unit) = units
+        .iter()
+        .find_map(|(name, unit)| Some((text.strip_suffix(name)?, *unit)))
+        .unwrap_or((text, 1_u64));
+    number
+        .parse::<u64>()
+        .ok()
+        .and_then(|number| number.checked_mul(unit))
+        .ok_or_else(|| format!("`{text}` is not a size: write for example `100Mi` or `2Gi`"))
+}
+
 impl Config {
     /// What the plan needs to know.
     pub fn settings(&self) -> Settings {
@@ -285,6 +303,7 @@ mod tests {
         let config = parse(&[]).unwrap();
         assert!(config.leader_elect);
         assert_eq!(config.datastore, "default");
+        assert_eq!(config.defragment_above, 100 << 20);
         assert_eq!(config.cache_resync_period, Duration::from_hours(10));
         assert!(config.check().is_ok());
     }
@@ -323,6 +342,7 @@ mod tests {
             ),
             ("--cache-resync-period=soon", "is not a duration"),
             ("--cache-resync-period=0s", "is not a duration"),
+            ("--defragment-above=much", "is not a size"),
             ("--max-concurrent-tcp-reconciles=0", "0 is not in 1..=256"),
         ] {
             let error = parse(&[flag]).unwrap_err();

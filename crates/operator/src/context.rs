@@ -14,7 +14,7 @@ use crate::{
     apply::Engine,
     backoff::Backoff,
     config::TenantAccess,
-    datastore::connections::Connections,
+    datastore::{connections::Connections, upkeep::Upkeep},
     events::Events,
     lease::Leadership,
     metrics::Metrics,
@@ -59,6 +59,10 @@ pub struct Context {
     pub stores: Stores,
     /// Open connections to datastores.
     pub connections: Connections,
+    /// Managed datastores that are being defragmented.
+    pub upkeep: Upkeep,
+    /// Files below this are not defragmented; 0 is never.
+    pub defragment_above: u64,
     /// What the management cluster offers.
     pub platform: watch::Receiver<Platform>,
     /// Whether we may write.

@@ -9,6 +9,7 @@ use crate::error::Class;
 
 pub mod connections;
 pub mod etcd;
+pub mod upkeep;
 
 /// What a call to a datastore gives back; boxed so that drivers can live behind `dyn`.
 pub type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, Error>> + Send + 'a>>;
@@ -33,6 +34,8 @@ pub struct Health {
     pub version: String,
     /// Bytes its database takes on disk.
     pub bytes: u64,
+    /// Bytes of them that hold something.
+    pub in_use: u64,
     /// Bytes it may take, where known.
     pub quota: Option<u64>,
     /// It refuses writes because it is full.

@@ -228,6 +228,8 @@ fn build(
         reaches: Reaches::new(wake_tenant.clone()),
         stores: crate::stores::Stores::default(),
         connections: crate::datastore::connections::Connections::default(),
+        upkeep: crate::datastore::upkeep::Upkeep::default(),
+        defragment_above: config.defragment_above,
         platform,
         leadership,
         tenant_cache,

@@ -50,6 +50,10 @@ pub enum Kind {
     ClusterRole,
     /// `rbac.authorization.k8s.io/v1/ClusterRoleBinding`
     ClusterRoleBinding,
+    /// `admissionregistration.k8s.io/v1/ValidatingAdmissionPolicy`
+    ValidatingAdmissionPolicy,
+    /// `admissionregistration.k8s.io/v1/ValidatingAdmissionPolicyBinding`
+    ValidatingAdmissionPolicyBinding,
 }
 
 /// Names one object: kind, namespace (none for cluster-scoped kinds) and name.
@@ -94,7 +98,7 @@ pub struct Object {
 
 impl Kind {
     /// All kinds, for registries and tests.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 21] = [
         Self::Secret,
         Self::ConfigMap,
         Self::Service,
@@ -114,12 +118,15 @@ impl Kind {
         Self::RoleBinding,
         Self::ClusterRole,
         Self::ClusterRoleBinding,
+        Self::ValidatingAdmissionPolicy,
+        Self::ValidatingAdmissionPolicyBinding,
     ];
 
     /// Group, version, kind and plural.
     pub const fn names(self) -> (&'static str, &'static str, &'static str, &'static str) {
         const GATEWAY: &str = "gateway.networking.k8s.io";
         const RBAC: &str = "rbac.authorization.k8s.io";
+        const ADMISSION: &str = "admissionregistration.k8s.io";
         match self {
             Self::Secret => ("", "v1", "Secret", "secrets"),
             Self::ConfigMap => ("", "v1", "ConfigMap", "configmaps"),
@@ -150,12 +157,30 @@ impl Kind {
             Self::RoleBinding => (RBAC, "v1", "RoleBinding", "rolebindings"),
             Self::ClusterRole => (RBAC, "v1", "ClusterRole", "clusterroles"),
             Self::ClusterRoleBinding => (RBAC, "v1", "ClusterRoleBinding", "clusterrolebindings"),
+            Self::ValidatingAdmissionPolicy => (
+                ADMISSION,
+                "v1",
+                "ValidatingAdmissionPolicy",
+                "validatingadmissionpolicies",
+            ),
+            Self::ValidatingAdmissionPolicyBinding => (
+                ADMISSION,
+                "v1",
+                "ValidatingAdmissionPolicyBinding",
+                "validatingadmissionpolicybindings",
+            ),
         }
     }
 
     /// Whether objects of this kind live in a namespace.
     pub const fn namespaced(self) -> bool {
-        !matches!(self, Self::ClusterRole | Self::ClusterRoleBinding)
+        !matches!(
+            self,
+            Self::ClusterRole
+                | Self::ClusterRoleBinding
+                | Self::ValidatingAdmissionPolicy
+                | Self::ValidatingAdmissionPolicyBinding
+        )
     }
 
     /// What a dynamic client needs to address this kind.

@@ -4,7 +4,7 @@
 
 use kube::ResourceExt as _;
 use steward_api::{
-    TenantControlPlaneStatus,
+    TenantControlPlane, TenantControlPlaneStatus,
     conditions::{ConditionType, Finding, Reason, merge},
     metadata::annotations,
 };
@@ -39,14 +39,8 @@ pub fn teardown(settings: &Settings, observed: &Observed) -> Teardown {
         tenant: tenant.name_any(),
         namespace: tenant.namespace().unwrap_or_default(),
     };
-    let uid = tenant.uid().unwrap_or_default();
-    let schema = tenant
-        .spec
-        .data_store_schema
-        .clone()
-        .unwrap_or_else(|| uid.clone());
-    let user = tenant.spec.data_store_username.clone().unwrap_or(uid);
-    let stores = crate::datastore_names(settings, tenant);
+    let (user, schema) = account(tenant);
+    let stores = crate::validate::stores_with_data(settings, tenant);
     let wish = |store: &String| DatastoreWish::Gone {
         store: store.clone(),
         user: user.clone(),
@@ -101,6 +95,24 @@ pub fn teardown(settings: &Settings, observed: &Observed) -> Teardown {
         blocked,
         event,
     }
+}
+
+/// User and schema that were set up, or would have been. What the spec says now is not what counts: a change
+/// of it has been refused.
+fn account(tenant: &TenantControlPlane) -> (String, String) {
+    let uid = tenant.uid().unwrap_or_default();
+    let setup = tenant
+        .status
+        .as_ref()
+        .and_then(|status| status.storage.as_ref()?.setup.clone())
+        .unwrap_or_default();
+    let spec = &tenant.spec;
+    let user = setup.user.or_else(|| spec.data_store_username.clone());
+    let schema = setup.schema.or_else(|| spec.data_store_schema.clone());
+    (
+        user.unwrap_or_else(|| uid.clone()),
+        schema.unwrap_or_else(|| uid.clone()),
+    )
 }
 
 impl Teardown {

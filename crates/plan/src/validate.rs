@@ -19,7 +19,7 @@ use steward_api::{
     TenantControlPlane, TenantControlPlaneSpec,
     conditions::{ConditionType, Reason},
     hostnames::PublicNames,
-    tenant_control_plane::{IngressControllerType, ServiceType, WritePermissions},
+    tenant_control_plane::{IngressControllerType, ServiceType},
 };
 
 pub use certificates::{AuthoritySource, Certificates};
@@ -80,6 +80,7 @@ pub fn validate(settings: &Settings, observed: &Observed) -> Result<Validated, V
 
     let mut waits = notices(spec);
     let version = problems.take(upgrade::version(observed, &mut waits));
+    waits.extend(version.as_ref().and_then(|version| limits(spec, version)));
     let network = problems.take(network::parse(spec));
     let exposure = problems.take(exposure::parse(observed));
     let node_proxy = problems.take(exposure::node_proxy(tenant, network.as_ref()));
@@ -134,14 +135,23 @@ pub fn hostnames(tenant: &TenantControlPlane) -> Vec<String> {
 
 /// `DataStores` that a tenant needs to be resolved.
 pub fn datastore_names(settings: &Settings, tenant: &TenantControlPlane) -> Vec<String> {
-    let main = storage::store_name(settings, tenant).to_owned();
-    let overrides = tenant
-        .spec
-        .data_store_overrides
-        .iter()
-        .map(|other| other.data_store.clone());
-    let all: BTreeSet<String> = std::iter::once(main).chain(overrides).collect();
-    all.into_iter().collect()
+    let main = storage::store_name(settings, tenant);
+    let overrides = tenant.spec.data_store_overrides.iter();
+    let all: BTreeSet<&str> = std::iter::once(main)
+        .chain(storage::used(tenant))
+        .chain(overrides.map(|other| other.data_store.as_str()))
+        .collect();
+    all.into_iter().map(str::to_owned).collect()
+}
+
+/// `DataStores` that hold something of a tenant: the one that it was set up in, and those for some resources.
+pub(crate) fn stores_with_data(settings: &Settings, tenant: &TenantControlPlane) -> Vec<String> {
+    let main = storage::used(tenant).unwrap_or_else(|| storage::store_name(settings, tenant));
+    let overrides = tenant.spec.data_store_overrides.iter();
+    let all: BTreeSet<&str> = std::iter::once(main)
+        .chain(overrides.map(|other| other.data_store.as_str()))
+        .collect();
+    all.into_iter().map(str::to_owned).collect()
 }
 
 /// Secrets in the tenant's namespace that matter though they may not carry our label:
@@ -197,14 +207,6 @@ fn notices(spec: &TenantControlPlaneSpec) -> Vec<Wait> {
         let message = "spec.addons.workerBootstrap is not provided yet: nodes join with kubeadm";
         tell(ConditionType::AddonsReady, message);
     }
-    if spec
-        .write_permissions
-        .is_some_and(WritePermissions::limited)
-    {
-        let message = "spec.writePermissions is not enforced by this version: use admission \
-                       policies inside the tenant";
-        tell(ConditionType::Accepted, message);
-    }
     let control_plane = &spec.control_plane;
     let ranges = control_plane
         .access
@@ -222,6 +224,19 @@ fn notices(spec: &TenantControlPlaneSpec) -> Vec<Wait> {
         tell(ConditionType::Accepted, message);
     }
     all
+}
+
+/// What the tenant refuses to write.
+fn limits(spec: &TenantControlPlaneSpec, version: &Version) -> Option<Wait> {
+    let limits = spec.write_permissions.filter(|limits| limits.limited())?;
+    let (reason, message) = if version.has_admission_policies() {
+        (Reason::WriteLimited, limits.refusal())
+    } else {
+        let message = "spec.writePermissions needs Kubernetes 1.30 or newer, and is not enforced \
+                       here: upgrade the tenant";
+        (Reason::NotSupported, message.to_owned())
+    };
+    Some(wait(ConditionType::Accepted, reason, message))
 }
 
 fn check_containers(spec: &TenantControlPlaneSpec) -> Vec<Problem> {
@@ -285,6 +300,12 @@ impl Validated {
             Exposure::Ingress(names) | Exposure::Gateway(names) => Some(names),
             Exposure::LoadBalancer | Exposure::NodePort | Exposure::ClusterIp => None,
         }
+    }
+
+    /// Whether the tenant refuses some writes.
+    pub fn write_limited(&self) -> bool {
+        let limits = self.spec.write_permissions.unwrap_or_default();
+        limits.limited() && self.version.has_admission_policies()
     }
 
     /// Pods wanted; 0 is asleep.

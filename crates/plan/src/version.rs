@@ -104,6 +104,11 @@ impl Version {
         self.minor() >= OLDEST_MINOR
     }
 
+    /// Whether API servers have admission policies, for all and without a feature gate.
+    pub fn has_admission_policies(&self) -> bool {
+        self.minor() >= 30
+    }
+
     /// Whether the control plane's taint on nodes has its present name only.
     pub fn has_control_plane_taint(&self) -> bool {
         self.minor() >= 24

@@ -53,11 +53,23 @@ fn datastore() -> Vec<Rule> {
         Rule::new(
             "spec",
             "!has(oldSelf.dataStore) || has(self.dataStore)",
-            "dataStore: unsetting the dataStore is not supported; keep it, or name the DataStore to \
-             move to",
+            "dataStore: unsetting the dataStore is not supported; keep the value the tenant was \
+             created with",
         )
         .field(".dataStore")
         .required(),
+        // A tenant whose data is nowhere yet may still be sent elsewhere: a name may have been misspelt.
+        Rule::new(
+            "",
+            "!has(oldSelf.status) || !has(oldSelf.status.storage) || \
+             !has(oldSelf.status.storage.dataStoreName) || !has(self.spec.dataStore) || \
+             self.spec.dataStore == oldSelf.status.storage.dataStoreName || \
+             (has(oldSelf.spec.dataStore) && self.spec.dataStore == oldSelf.spec.dataStore)",
+            "spec.dataStore: the tenant's data is in the DataStore that status.storage.dataStoreName \
+             names, and this version doesn't move data; keep that one",
+        )
+        .field(".spec.dataStore")
+        .forbidden(),
         Rule::new(
             "spec",
             unchanged("dataStoreSchema"),

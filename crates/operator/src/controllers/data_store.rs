@@ -22,6 +22,7 @@ use steward_plan::{Datastore as Known, DatastoreSeen};
 mod access;
 mod managed;
 mod report;
+mod upkeep;
 
 use super::status;
 use crate::{
@@ -108,6 +109,10 @@ async fn guard(guarded: &GuardedDataStore, context: &Context) -> Result<Action, 
     if store.annotations().contains_key(annotations::PAUSED) {
         return Ok(Action::await_change());
     }
+    // A member that defragments does not answer: that is no news about the datastore.
+    if context.upkeep.runs(&name) {
+        return Ok(Action::requeue(UNHEALTHY));
+    }
     let used_by = users(context, &name);
     if context.leads() {
         let keep = store.metadata.deletion_timestamp.is_none() || !used_by.is_empty();
@@ -126,9 +131,10 @@ async fn guard(guarded: &GuardedDataStore, context: &Context) -> Result<Action, 
     let next_check = found.next_check;
     let status = report::describe(&store, &found, used_by, Timestamp::now());
     count(context, &name, &found);
-    publish(context, &name, entry(&name, found));
+    publish(context, &name, entry(&name, &found));
     if context.leads() {
         tell(context, &api, &store, &status).await?;
+        upkeep::consider(context, &store, &found);
     }
     Ok(super::requeue(&name, delay, next_check, Timestamp::now()))
 }
@@ -261,16 +267,18 @@ fn users(context: &Context, name: &str) -> Vec<String> {
     users
 }
 
-fn entry(name: &str, found: Found) -> Entry {
-    let seen = match (found.trouble, found.access) {
+fn entry(name: &str, found: &Found) -> Entry {
+    let seen = match (&found.trouble, &found.access) {
         (None, Some(access)) => DatastoreSeen::Ready(Known {
             name: name.to_owned(),
             driver: Driver::Etcd.as_str().to_owned(),
-            endpoints: access.endpoints,
-            ca_certificate: access.ca,
-            ca_key: found.ca_key,
+            endpoints: access.endpoints.clone(),
+            ca_certificate: access.ca.clone(),
+            ca_key: found.ca_key.clone(),
         }),
-        (Some((_, reason)), _) => DatastoreSeen::NotReady { reason },
+        (Some((_, reason)), _) => DatastoreSeen::NotReady {
+            reason: reason.clone(),
+        },
         (None, None) => DatastoreSeen::NotReady {
             reason: "it has no address yet".into(),
         },
@@ -279,6 +287,7 @@ fn entry(name: &str, found: Found) -> Entry {
         seen,
         driver: found
             .driver
+            .clone()
             .map(|driver| driver as Arc<dyn datastore::Datastore>),
     }
 }

@@ -116,19 +116,6 @@ impl Etcd {
         self.authenticated
     }
 
-    /// Gives freed space back to the disk. Blocks the member while it runs.
-    ///
-    /// # Errors
-    /// When etcd refuses or does not answer.
-    pub async fn defragment(&self) -> Result<(), Error> {
-        let mut maintenance = self.client.maintenance_client();
-        maintenance
-            .defragment()
-            .await
-            .map_err(|e| self.explain("defragment", &e))?;
-        Ok(())
-    }
-
     async fn ensure_role(&self, schema: &str) -> Result<bool, Error> {
         let mut auth = self.client.auth_client();
         let wanted = Permission::read_write(prefix(schema)).with_prefix();
@@ -235,6 +222,7 @@ impl Etcd {
         Ok(Health {
             version: status.version().to_owned(),
             bytes: u64::try_from(status.db_size()).unwrap_or(0),
+            in_use: u64::try_from(status.raft_used_db_size()).unwrap_or(0),
             quota: u64::try_from(status.db_size_quota())
                 .ok()
                 .filter(|quota| *quota > 0),
@@ -248,19 +236,7 @@ impl Etcd {
     }
 
     fn explain(&self, what: &'static str, error: &etcd_client::Error) -> Error {
-        let endpoints = self.endpoints.clone();
-        let reason = text(error);
-        if reason.contains("database space exceeded") {
-            Error::Full { endpoints }
-        } else if unreachable(error) {
-            Error::Unreachable { endpoints, reason }
-        } else {
-            Error::Refused {
-                endpoints,
-                what,
-                reason,
-            }
-        }
+        explain(&self.endpoints, what, error)
     }
 }
 
@@ -292,7 +268,24 @@ impl Datastore for Etcd {
     }
 }
 
-fn options(access: &Access) -> ConnectOptions {
+/// A failure in words.
+pub(super) fn explain(endpoints: &str, what: &'static str, error: &etcd_client::Error) -> Error {
+    let endpoints = endpoints.to_owned();
+    let reason = text(error);
+    if reason.contains("database space exceeded") {
+        Error::Full { endpoints }
+    } else if unreachable(error) {
+        Error::Unreachable { endpoints, reason }
+    } else {
+        Error::Refused {
+            endpoints,
+            what,
+            reason,
+        }
+    }
+}
+
+pub(super) fn options(access: &Access) -> ConnectOptions {
     let tls = TlsOptions::new()
         .ca_certificate(Certificate::from_pem(&access.ca))
         .identity(Identity::from_pem(&access.certificate, &access.key));

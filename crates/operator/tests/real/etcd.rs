@@ -1,6 +1,10 @@
 //! The etcd driver against a real etcd.
 
-use steward_operator::datastore::{Datastore, Error, etcd::Etcd};
+use steward_operator::datastore::{
+    Datastore, Error,
+    etcd::Etcd,
+    upkeep::{self, Done, Thrift},
+};
 
 use crate::programs::EtcdServer;
 
@@ -204,4 +208,38 @@ async fn certificates_that_can_not_be_read_are_a_configuration_error() {
     access.key = "nonsense".into();
     let error = Etcd::connect(&access).await.map(drop).unwrap_err();
     assert!(matches!(error, Error::Configuration { .. }), "{error:?}");
+}
+
+#[tokio::test]
+async fn a_full_etcd_is_defragmented_and_takes_writes_again() {
+    let server = EtcdServer::start(&["--quota-backend-bytes=8388608"]).await;
+    let etcd = bootstrapped(&server).await;
+    let value = "x".repeat(100_000);
+    let put = |number: usize| server.etcdctl("root", &["put", &format!("/k{number}"), &value]);
+    assert!(
+        (0..200).any(|number| put(number).is_err()),
+        "the quota was not reached"
+    );
+    let root = |words: &[&str]| server.etcdctl("root", words).unwrap();
+    root(&["del", "/k", "--prefix"]);
+    let status = root(&["endpoint", "status", "-w", "fields"]);
+    let revision = status
+        .lines()
+        .find_map(|line| line.strip_prefix("\"Revision\" : "));
+    root(&["compact", revision.unwrap(), "--physical"]);
+
+    let step = async || {
+        let health = etcd.health().await.unwrap();
+        upkeep::step(&server.root(), &health, Thrift::Desperate)
+            .await
+            .unwrap()
+    };
+    let Some(Done::Defragmented { before, bytes }) = step().await else {
+        panic!("nothing was defragmented");
+    };
+    assert!(bytes * 2 < before.bytes, "{before:?}, now {bytes}");
+    assert_eq!(step().await, Some(Done::AlarmDisarmed));
+    assert!(!etcd.health().await.unwrap().full);
+    put(1).unwrap();
+    assert_eq!(step().await, None);
 }

@@ -395,6 +395,11 @@ impl Drop for Operator {
 impl Operator {
     /// Stops as on SIGTERM.
     pub(crate) async fn stop(mut self) {
+        self.finish().await;
+    }
+
+    /// The same, when something else may still happen to it meanwhile.
+    pub(crate) async fn finish(&mut self) {
         self.stop.cancel();
         (&mut self.task).await.unwrap().unwrap();
     }

@@ -7,6 +7,7 @@
     reason = "these are tests, helpers included: whatever fails must stop them"
 )]
 
+mod bad_input;
 mod crash;
 mod election;
 mod engine;

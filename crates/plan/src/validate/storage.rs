@@ -78,17 +78,18 @@ pub(super) fn resolve(
 /// Name of the tenant's `DataStore`: the one it names, the one it already uses, or the
 /// default. A changed default is for new tenants only.
 pub(super) fn store_name<'a>(settings: &'a Settings, tenant: &'a TenantControlPlane) -> &'a str {
-    let used = tenant
-        .status
-        .as_ref()
-        .and_then(|status| status.storage.as_ref());
-    let used = used.and_then(|storage| storage.data_store_name.as_deref());
     tenant
         .spec
         .data_store
         .as_deref()
-        .or(used)
+        .or_else(|| used(tenant))
         .unwrap_or(&settings.default_datastore)
+}
+
+/// Name of the `DataStore` that the tenant's data is in, once there is any.
+pub(super) fn used(tenant: &TenantControlPlane) -> Option<&str> {
+    let storage = tenant.status.as_ref()?.storage.as_ref()?;
+    storage.data_store_name.as_deref()
 }
 
 /// Data doesn't move by itself: a tenant that would start empty elsewhere is stopped.

@@ -268,3 +268,47 @@ fn deletion_cleans_the_datastore_or_says_why_it_cannot() {
     world.observed.tenant.metadata.annotations = Some([note].into());
     assert!(teardown(&world.settings, &world.observed).abandon);
 }
+
+#[test]
+fn limited_writes_are_a_policy_inside_the_tenant_for_as_long_as_they_are_limited() {
+    let mut world = World::new(PLAIN);
+    world.settle();
+    let key = ObjectKey::cluster(Kind::ValidatingAdmissionPolicy, "steward-write-permissions");
+    assert!(!world.inside.0.contains_key(&key));
+    let limits = serde_json::from_value(json!({"blockCreation": true, "blockDeletion": true}));
+    world.observed.tenant.spec.write_permissions = limits.unwrap();
+    world.settle();
+    let policy = &world.inside.0[&key];
+    let operations = policy.pointer("/spec/matchConstraints/resourceRules/0/operations");
+    assert_eq!(operations, Some(&json!(["CREATE", "DELETE"])));
+    assert_eq!(state(&world), TenantState::WriteLimited);
+    assert!(world.holds(ConditionType::Available));
+    world.observed.tenant.spec.write_permissions = None;
+    world.settle();
+    assert!(!world.inside.0.contains_key(&key));
+    assert_eq!(state(&world), TenantState::Ready);
+}
+
+#[test]
+fn a_changed_default_moves_no_tenant_and_deletion_cleans_where_the_data_is() {
+    let mut world = World::new(PLAIN);
+    world.settle();
+    world.settings.default_datastore = "etcd-main".into();
+    let round = world.settle();
+    assert_eq!(round.writes, 0);
+    let storage = round.report.status.storage.unwrap();
+    assert_eq!(storage.data_store_name.as_deref(), Some("default"));
+
+    world.observed.tenant.spec.data_store = Some("etcd-main".into());
+    let problems = validate(&world.settings, &world.observed).unwrap_err();
+    assert!(
+        problems[0].to_string().contains("doesn't move data"),
+        "{}",
+        problems[0]
+    );
+    let wishes = format!("{:?}", teardown(&world.settings, &world.observed).datastore);
+    assert!(
+        wishes.contains("\"default\"") && !wishes.contains("\"etcd-main\""),
+        "{wishes}"
+    );
+}
