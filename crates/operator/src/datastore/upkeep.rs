@@ -21,6 +21,9 @@ use super::{
 /// A large database on a slow disk takes minutes.
 const PATIENCE: Duration = Duration::from_mins(10);
 
+/// A fresh file has some air, too: less than this is never worth it, or it would be done again and again.
+const LEAST: u64 = 1 << 20;
+
 /// One member, as it says itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Member {
@@ -61,10 +64,12 @@ impl Thrift {
     /// Whether it is worth it.
     pub const fn worth_it(self, bytes: u64, in_use: u64) -> bool {
         let air = bytes.saturating_sub(in_use);
-        match self {
-            Self::Usual(above) => bytes >= above && air >= bytes.div_ceil(2),
-            Self::Desperate => air >= bytes.div_ceil(10),
-        }
+        let share = match self {
+            Self::Usual(above) if bytes < above => return false,
+            Self::Usual(_) => 2,
+            Self::Desperate => 10,
+        };
+        air >= LEAST && air >= bytes.div_ceil(share)
     }
 }
 
@@ -198,8 +203,8 @@ mod tests {
         Member {
             endpoint: name.into(),
             leads,
-            bytes,
-            in_use,
+            bytes: bytes << 20,
+            in_use: in_use << 20,
         }
     }
 
@@ -211,7 +216,10 @@ mod tests {
             member("large", false, 500, 100),
         ];
         for expected in ["large", "small", "leader"] {
-            let found = next(&members, Thrift::Usual(200)).unwrap().endpoint.clone();
+            let found = next(&members, Thrift::Usual(200 << 20))
+                .unwrap()
+                .endpoint
+                .clone();
             assert_eq!(found, expected);
             for member in &mut members {
                 if member.endpoint == found {
@@ -219,24 +227,27 @@ mod tests {
                 }
             }
         }
-        assert_eq!(next(&members, Thrift::Usual(200)), None);
+        assert_eq!(next(&members, Thrift::Usual(200 << 20)), None);
     }
 
     #[test]
     fn a_file_in_use_or_a_small_one_is_left_alone_until_the_datastore_is_full() {
-        let usual = Thrift::Usual(1000);
-        assert!(usual.worth_it(1000, 500));
-        assert!(!usual.worth_it(1000, 501));
-        assert!(!usual.worth_it(999, 0));
-        assert!(Thrift::Desperate.worth_it(999, 899));
-        assert!(!Thrift::Desperate.worth_it(999, 950));
+        let worth_it =
+            |thrift: Thrift, bytes: u64, in_use: u64| thrift.worth_it(bytes << 20, in_use << 20);
+        let usual = Thrift::Usual(1000 << 20);
+        assert!(worth_it(usual, 1000, 500));
+        assert!(!worth_it(usual, 1000, 501));
+        assert!(!worth_it(usual, 999, 0));
+        assert!(worth_it(Thrift::Desperate, 999, 899));
+        assert!(!worth_it(Thrift::Desperate, 999, 950));
+        assert!(!Thrift::Desperate.worth_it(24 << 10, 4 << 10));
     }
 
     #[test]
     fn writes_are_allowed_again_only_when_every_member_has_room() {
         let members = [member("a", true, 80, 10), member("b", false, 95, 10)];
-        assert!(!room(&members, Some(100)));
-        assert!(room(&members[..1], Some(100)));
+        assert!(!room(&members, Some(100 << 20)));
+        assert!(room(&members[..1], Some(100 << 20)));
         assert!(!room(&members, None));
     }
 

@@ -44,7 +44,7 @@ async fn bootstrap(server: &EtcdServer) {
 async fn credentials(world: &World, name: &str, server: &EtcdServer, user: &str) {
     let access = server.access(user);
     let bytes = |text: String| ByteString(text.into_bytes());
-    let data = json!({"apiVersion": "v1", "kind": "Secret", "data": {
+    let data = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "data": {
         "ca.crt": bytes(access.ca), "ca.key": bytes(server.authority.pair().key.clone()),
         "tls.crt": bytes(access.certificate), "tls.key": bytes(access.key)}});
     let secrets: Api<Secret> = Api::namespaced(world.client.clone(), &world.namespace);
