@@ -7,7 +7,7 @@ use std::{net::IpAddr, time::Duration};
 
 use kube::{Client, ResourceExt, core::Request};
 use serde_json::Value;
-use steward_api::TenantControlPlane;
+use steward_api::{TenantControlPlane, metadata::annotations};
 use steward_plan::{Kind, Live};
 
 use crate::error::Error;
@@ -46,12 +46,18 @@ pub async fn addresses(
         found.extend(of_gateway(client, place, &parent.name).await?);
     }
     // Only node proxies have addresses pinned; for all others DNS is asked by whoever connects.
-    if found.is_empty() && tenant.spec.addons.tcp_proxy.is_some() {
+    if found.is_empty() && has_node_proxy(tenant) {
         found = resolve(&names.api).await;
     }
     found.sort();
     found.dedup();
     Ok(found)
+}
+
+/// The annotation of the ingress addon asks for one, too.
+fn has_node_proxy(tenant: &TenantControlPlane) -> bool {
+    let notes = tenant.annotations();
+    tenant.spec.addons.tcp_proxy.is_some() || notes.contains_key(annotations::KAMAJI_INGRESS_DOMAIN)
 }
 
 fn told_by_ingress(live: &Live, namespace: &str, name: &str) -> bool {

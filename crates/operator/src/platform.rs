@@ -6,9 +6,10 @@
 use std::{net::IpAddr, time::Duration};
 
 use futures::{StreamExt, TryStreamExt};
-use k8s_openapi::api::core::v1::Node;
+use k8s_openapi::api::{core::v1::Node, networking::v1::IngressClass};
 use kube::{
     Api, Client, ResourceExt,
+    api::ListParams,
     runtime::{
         WatchStreamExt,
         watcher::{self, Event, watcher},
@@ -40,7 +41,25 @@ pub async fn discover(client: &Client) -> Result<Platform, kube::Error> {
         }
     }
     platform.ingress_route_tcp = serves(client, "traefik.io/v1alpha1", "ingressroutetcps").await?;
+    platform.ingress_classes = ingress_classes(client).await;
     Ok(platform)
+}
+
+/// What may not be read is unknown, not absent.
+async fn ingress_classes(client: &Client) -> Option<BTreeMap<String, bool>> {
+    let classes: Api<IngressClass> = Api::all(client.clone());
+    let found = classes.list(&ListParams::default()).await.ok()?;
+    let default = |class: &IngressClass| {
+        let notes = class.annotations();
+        notes
+            .get("ingressclass.kubernetes.io/is-default-class")
+            .is_some_and(|value| value == "true")
+    };
+    let all = found.items.iter();
+    Some(
+        all.map(|class| (class.name_any(), default(class)))
+            .collect(),
+    )
 }
 
 async fn serves(client: &Client, group_version: &str, plural: &str) -> Result<bool, kube::Error> {
@@ -71,6 +90,7 @@ async fn follow_discovery(client: &Client, platform: &watch::Sender<Platform>) {
                 change(platform, |platform| {
                     platform.tls_route = found.tls_route;
                     platform.ingress_route_tcp = found.ingress_route_tcp;
+                    platform.ingress_classes = found.ingress_classes;
                 });
             }
             Err(error) => tracing::debug!(%error, "discovery failed; what was known stays"),

@@ -1,6 +1,6 @@
 //! Whether a tenant's endpoint answers, tried as a client would: name, SNI, certificate.
 //!
-//! Owns: knocking in the background and remembering the last answer. A reconcile never waits for it; a
+//! Owns: knocking in the background, now and then for ever, and remembering the last answer. A reconcile never waits for it; a
 //! new answer wakes the tenant. Refuses: sending anything after the handshake.
 
 use std::{
@@ -12,7 +12,10 @@ use std::{
 
 use steward_api::conditions::Reason;
 use steward_plan::{Knock, Reach};
-use tokio::{net::TcpStream, sync::mpsc};
+use tokio::{
+    net::TcpStream,
+    sync::{Notify, mpsc},
+};
 
 use crate::tenant::Key;
 
@@ -20,8 +23,21 @@ mod handshake;
 
 /// One knock takes no longer than this.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// A name server that does not answer must not hold up the rest.
+const DNS: Duration = Duration::from_secs(2);
 /// An endpoint that did not answer is tried again after this.
 const AGAIN: Duration = Duration::from_secs(5);
+/// One that answers, but not quite as it should, after this.
+const SOON: Duration = Duration::from_secs(30);
+/// One that answers, after this: a front door may be changed by somebody else.
+const LATER: Duration = Duration::from_mins(5);
+/// When something of the tenant changed, after each of these: a front door takes a moment.
+const AFTER_CHANGE: [Duration; 4] = [
+    Duration::from_secs(1),
+    Duration::from_secs(4),
+    Duration::from_secs(10),
+    Duration::from_secs(20),
+];
 
 /// The last answers, by tenant.
 #[derive(Clone)]
@@ -33,7 +49,8 @@ pub struct Reaches {
 struct Known {
     knock: Knock,
     answer: Reach,
-    busy: bool,
+    /// Tells the task that knocks here of a change; a task without it ends.
+    changed: Arc<Notify>,
 }
 
 impl Reaches {
@@ -59,68 +76,137 @@ impl Reaches {
 
     /// Forgets a tenant.
     pub fn forget(&self, key: &Key) {
-        self.lock().remove(key);
+        if let Some(known) = self.lock().remove(key) {
+            known.changed.notify_one();
+        }
     }
 
-    /// Knocks in the background, unless the same place has answered or is being tried.
+    /// Knocks in the background from now on, and again soon where that is done already.
     pub fn knock(&self, key: &Key, knock: &Knock) {
+        let changed = Arc::new(Notify::new());
         {
             let mut known = self.lock();
-            match known.get_mut(key) {
-                Some(before) if before.knock == *knock => {
-                    if before.busy || before.answer == Reach::Answers {
-                        return;
-                    }
-                    before.busy = true;
-                }
-                _ => {
-                    let new = Known {
-                        knock: knock.clone(),
-                        answer: Reach::NotTried,
-                        busy: true,
-                    };
-                    known.insert(key.clone(), new);
+            if let Some(before) = known.get(key) {
+                before.changed.notify_one();
+                if before.knock == *knock {
+                    return;
                 }
             }
+            let new = Known {
+                knock: knock.clone(),
+                answer: Reach::NotTried,
+                changed: Arc::clone(&changed),
+            };
+            known.insert(key.clone(), new);
         }
-        tokio::spawn(self.clone().carry_out(key.clone(), knock.clone()));
+        tokio::spawn(self.clone().carry_out(key.clone(), knock.clone(), changed));
     }
 
-    /// Knocks until it answers, or until nobody wants to know any more.
-    async fn carry_out(self, key: Key, knock: Knock) {
+    /// Knocks until nobody wants to know any more.
+    async fn carry_out(self, key: Key, knock: Knock, changed: Arc<Notify>) {
+        let mut pauses = AFTER_CHANGE.iter();
+        let mut failed = false;
         loop {
-            let answer = tokio::time::timeout(PATIENCE, dial(&knock)).await.unwrap_or_else(|_| Reach::Fails {
-                reason: Reason::EndpointUnreachable,
-                message: format!("{}:{} did not answer within {PATIENCE:?}; check that the front door runs and lets us in", knock.host, knock.port),
-            });
-            let answers = answer == Reach::Answers;
-            let news = {
-                let mut known = self.lock();
-                let Some(entry) = known.get_mut(&key).filter(|entry| entry.knock == knock) else {
-                    return;
-                };
-                let news = entry.answer != answer;
-                *entry = Known {
-                    knock: knock.clone(),
-                    answer,
-                    busy: !answers,
-                };
-                news
+            let answer = attempt(&knock).await;
+            // One failure between two answers is no news: somebody restarts something.
+            let doubtful = !answer.answers() && !failed;
+            failed = !answer.answers();
+            let pause = match (&answer, pauses.next()) {
+                (Reach::Fails { .. } | Reach::NotTried, _) => AGAIN,
+                (_, Some(pause)) => *pause,
+                (Reach::AnswersBut { .. }, None) => SOON,
+                (Reach::Answers, None) => LATER,
             };
-            if news {
+            match self.note(&key, &changed, answer, doubtful) {
+                None => return,
                 // The receiver is gone only when the operator stops.
-                let _ = self.wake.send(key.clone());
+                Some(true) => drop(self.wake.send(key.clone())),
+                Some(false) => {}
             }
-            if answers {
-                return;
+            tokio::select! {
+                () = tokio::time::sleep(pause) => {}
+                () = changed.notified() => {
+                    pauses = AFTER_CHANGE.iter();
+                    // Changes come in bursts.
+                    tokio::time::sleep(AFTER_CHANGE[0]).await;
+                }
             }
-            tokio::time::sleep(AGAIN).await;
         }
+    }
+
+    /// Remembers an answer, and says whether it is a new one; nothing if nobody asks any more.
+    fn note(&self, key: &Key, mine: &Arc<Notify>, answer: Reach, doubtful: bool) -> Option<bool> {
+        let mut known = self.lock();
+        let entry = known.get_mut(key)?;
+        if !Arc::ptr_eq(&entry.changed, mine) {
+            return None;
+        }
+        let news = entry.answer != answer && !(doubtful && entry.answer.answers());
+        if news {
+            entry.answer = answer;
+        }
+        Some(news)
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<Key, Known>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// One knock: as a client would, if addresses are known at those; then whether the name leads there.
+async fn attempt(knock: &Knock) -> Reach {
+    let answer = tokio::time::timeout(PATIENCE, dial(knock)).await;
+    let answer = answer.unwrap_or_else(|_| Reach::Fails {
+        reason: Reason::EndpointUnreachable,
+        message: format!("{}:{} did not answer within {PATIENCE:?}; check that the front door runs and lets us in", knock.host, knock.port),
+    });
+    match answer {
+        Reach::Answers => about_name(knock).await.unwrap_or(Reach::Answers),
+        other => other,
+    }
+}
+
+/// What is wrong with the name of an endpoint that answers at the addresses we know.
+async fn about_name(knock: &Knock) -> Option<Reach> {
+    let here = knock.addresses.first()?;
+    if knock.host.parse::<IpAddr>().is_ok() {
+        return None;
+    }
+    let host = &knock.host;
+    let found = tokio::net::lookup_host((host.as_str(), knock.port));
+    let found: Vec<IpAddr> = match tokio::time::timeout(DNS, found).await {
+        // A slow name server is no verdict.
+        Err(_) => return None,
+        Ok(Err(error)) => {
+            return Some(Reach::AnswersBut {
+                reason: Reason::HostnameNotResolved,
+                message: format!(
+                    "{here} answers for {host} as it should, but {host} is not in DNS ({error}): clients need a record that leads there; `steward dns` prints it"
+                ),
+            });
+        }
+        Ok(Ok(found)) => found.map(|address| address.ip()).collect(),
+    };
+    if found
+        .iter()
+        .any(|address| knock.addresses.contains(address))
+    {
+        return None;
+    }
+    // Another address may be the same place, seen from elsewhere.
+    let there = Knock {
+        addresses: found.clone(),
+        ..knock.clone()
+    };
+    let answer = tokio::time::timeout(PATIENCE, dial(&there)).await;
+    let answers = answer.is_ok_and(|answer| answer.answers());
+    (!answers).then(|| Reach::AnswersBut {
+        reason: Reason::HostnameElsewhere,
+        message: format!(
+            "{here} answers for {host} as it should, but {host} leads to {}, which does not: correct its DNS record",
+            found.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+        ),
+    })
 }
 
 async fn dial(knock: &Knock) -> Reach {

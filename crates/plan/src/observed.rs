@@ -49,6 +49,14 @@ pub enum Reach {
     NotTried,
     /// It shows a certificate that the tenant's own authority signed.
     Answers,
+    /// It answers, and something about the way there is worth knowing: its name is not in
+    /// DNS, or it refuses us in particular.
+    AnswersBut {
+        /// `HostnameNotResolved`, `HostnameElsewhere`, or `Ready` where nothing is wrong.
+        reason: Reason,
+        /// What to know, as a sentence.
+        message: String,
+    },
     /// It doesn't.
     Fails {
         /// `EndpointUnreachable`, `HostnameNotResolved`, `HostnameElsewhere` or
@@ -121,6 +129,9 @@ pub struct Platform {
     pub tls_route: Option<TlsRouteVersion>,
     /// Whether Traefik's IngressRouteTCP is served.
     pub ingress_route_tcp: bool,
+    /// Names of the IngressClasses, and whether it is the default one; `None` if they
+    /// could not be read.
+    pub ingress_classes: Option<BTreeMap<String, bool>>,
     /// Addresses at which `NodePorts` answer: ready nodes, external before internal.
     pub node_addresses: Vec<IpAddr>,
     /// Addresses of the front door that the tenant's Ingress or Gateway names, when
@@ -195,6 +206,13 @@ pub struct Rollout {
     /// Where its newest pods dial the API server (annotation
     /// `steward.butlerlabs.dev/endpoint`).
     pub endpoint: Option<String>,
+}
+
+impl Reach {
+    /// Whether it answers.
+    pub fn answers(&self) -> bool {
+        matches!(self, Self::Answers | Self::AnswersBut { .. })
+    }
 }
 
 impl Live {

@@ -83,7 +83,7 @@ pub fn validate(settings: &Settings, observed: &Observed) -> Result<Validated, V
     waits.extend(version.as_ref().and_then(|version| limits(spec, version)));
     let network = problems.take(network::parse(spec));
     let exposure = problems.take(exposure::parse(observed));
-    let node_proxy = problems.take(exposure::node_proxy(tenant, network.as_ref()));
+    let node_proxy = problems.take(exposure::node_proxy(observed, network.as_ref()));
     let certificates = problems.take(certificates::parse(settings, observed, &names));
     let storage = storage::resolve(settings, observed, &names, &mut waits, &mut problems.0);
     let kubelet = match (&network, &version) {

@@ -14,7 +14,7 @@ use steward_pki::San;
 use crate::{
     build::front_door::tls_route_kind,
     object::Kind,
-    observed::{Inside, Observed, Reach},
+    observed::{Inside, Observed},
     outcome::Wait,
     validate::{Exposure, Validated, wait},
 };
@@ -221,7 +221,7 @@ fn released(observed: &Observed, left: &Way) -> bool {
 
 /// Whether the way has been tried and found right.
 pub(crate) fn answers(observed: &Observed, way: &Way) -> bool {
-    knocked_at(observed, way) && observed.reach == Reach::Answers
+    knocked_at(observed, way) && observed.reach.answers()
 }
 
 /// Whether the last knock was at this way's door.

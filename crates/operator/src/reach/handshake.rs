@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use rustls::{
-    ClientConfig, RootCertStore,
+    AlertDescription, ClientConfig, RootCertStore,
     pki_types::{CertificateDer, ServerName, pem::PemObject},
 };
 use steward_api::conditions::Reason;
@@ -46,6 +46,13 @@ fn explain(knock: &Knock, error: &std::io::Error) -> Reach {
         .get_ref()
         .and_then(|error| error.downcast_ref::<rustls::Error>());
     match tls {
+        // Who says this knows the name, and whom it lets in.
+        Some(rustls::Error::AlertReceived(AlertDescription::AccessDenied)) => Reach::AnswersBut {
+            reason: Reason::Ready,
+            message: format!(
+                "{place} knows the name and refuses the operator's own address, which is not in allowedSourceRanges; more can't be seen from here"
+            ),
+        },
         Some(rustls::Error::InvalidCertificate(why)) => Reach::Fails {
             reason: Reason::TlsTerminated,
             message: format!(

@@ -80,6 +80,35 @@ pub(crate) fn instructions(tenant: &Validated) -> Option<String> {
     ))
 }
 
+/// What to say of an Ingress whose class is not there. It is written all the same: some
+/// controllers take a class by their own arguments and need no object for it.
+pub(crate) fn missing_class(tenant: &Validated, platform: &Platform) -> Option<String> {
+    let spec = tenant.spec.control_plane.ingress.as_ref();
+    let spec =
+        spec.filter(|spec| spec.deploy && spec.controller_type != IngressControllerType::Traefik)?;
+    let known = platform.ingress_classes.as_ref()?;
+    match class(spec) {
+        Some(name) if known.contains_key(&name) => None,
+        Some(name) => Some(format!(
+            "there is no IngressClass {name}: install the ingress controller that brings it, or \
+             name another in spec.controlPlane.ingress.ingressClassName"
+        )),
+        None if known.values().any(|default| *default) => None,
+        None => Some(
+            "no IngressClass is named and none is the default one: set \
+             spec.controlPlane.ingress.ingressClassName"
+                .into(),
+        ),
+    }
+}
+
+fn class(spec: &IngressSpec) -> Option<String> {
+    match (&spec.ingress_class_name, spec.controller_type) {
+        (None, IngressControllerType::Steward) => Some("steward".to_owned()),
+        (given, _) => given.clone(),
+    }
+}
+
 fn routes<'a>(tenant: &Validated, names: &'a PublicNames) -> Vec<Route<'a>> {
     let mut all = vec![Route {
         host: &names.api,
@@ -155,14 +184,10 @@ fn ingress(tenant: &Validated, spec: &IngressSpec, routes: &[Route<'_>]) -> Obje
             }],
         }),
     };
-    let class = match (&spec.ingress_class_name, spec.controller_type) {
-        (None, IngressControllerType::Steward) => Some("steward".to_owned()),
-        (given, _) => given.clone(),
-    };
     let body = Ingress {
         metadata,
         spec: Some(IngressBody {
-            ingress_class_name: class,
+            ingress_class_name: class(spec),
             rules: Some(routes.iter().map(rule).collect()),
             tls: Some(vec![IngressTLS {
                 hosts: Some(routes.iter().map(|route| route.host.to_owned()).collect()),

@@ -162,7 +162,19 @@ impl View<'_> {
             return finding;
         }
         let way = &ways.wanted;
+        if !way::answers(self.observed, way)
+            && let Some(text) = front_door::missing_class(self.tenant, &self.observed.platform)
+        {
+            return Finding::no(type_, Reason::ControllerMissing, text);
+        }
         match &self.observed.reach {
+            Reach::AnswersBut { reason, message } if way::knocked_at(self.observed, way) => {
+                let fine = self.fine(type_, message);
+                match fine.reason {
+                    Reason::Ready => Finding::yes(type_, *reason, message.clone()),
+                    _ => fine,
+                }
+            }
             Reach::Fails { reason, message } if way::knocked_at(self.observed, way) => {
                 Finding::no(type_, *reason, message.clone())
             }

@@ -3,7 +3,6 @@
 use std::net::{IpAddr, SocketAddr};
 
 use steward_api::{
-    TenantControlPlane,
     conditions::{ConditionType, Reason},
     hostnames::PublicNames,
     metadata::annotations,
@@ -11,7 +10,10 @@ use steward_api::{
 };
 
 use super::{Network, hostname, public_names};
-use crate::{observed::Observed, problem::Problem};
+use crate::{
+    observed::{Inside, Observed},
+    problem::Problem,
+};
 
 /// How clients reach the tenant.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -131,9 +133,10 @@ fn missing(field: &str, message: &str) -> Problem {
 /// The proxy that the user asks for. The domain annotation of the ingress addon asks for
 /// it too: that addon always brought one.
 pub(super) fn node_proxy(
-    tenant: &TenantControlPlane,
+    observed: &Observed,
     network: Option<&Network>,
 ) -> Result<Option<NodeProxy>, Vec<Problem>> {
+    let tenant = &observed.tenant;
     let addon = |key: &str| {
         tenant
             .metadata
@@ -149,7 +152,9 @@ pub(super) fn node_proxy(
         (None, true) => TcpProxy::default(),
         (None, false) => return Ok(None),
     };
-    let address = fixed_address(&spec.address, network).map_err(|problem| vec![problem])?;
+    let address = fixed_address(&spec.address, network)
+        .and_then(|address| nobodys(address, observed))
+        .map_err(|problem| vec![problem])?;
     let internal = spec.internal_endpoint.as_deref().map(internal).transpose();
     let internal = internal.map_err(|problem| vec![problem])?;
     let aliases: Result<Vec<_>, Problem> = spec.host_aliases.iter().map(alias).collect();
@@ -191,6 +196,26 @@ fn fixed_address(text: &str, network: Option<&Network>) -> Result<IpAddr, Proble
         ));
     }
     Ok(address)
+}
+
+/// An address that every node puts on itself leads nowhere else from there: it must not be
+/// a node's own, nor the front door's.
+fn nobodys(address: IpAddr, observed: &Observed) -> Result<IpAddr, Problem> {
+    let node = match &observed.inside {
+        Inside::Reachable { nodes, .. } => nodes.iter().find(|node| node.address == Some(address)),
+        Inside::NotTried | Inside::Unreachable { .. } => None,
+    };
+    let whose = match node {
+        Some(node) => format!("the node {}", node.name),
+        None if observed.platform.front_door.contains(&address) => "the front door".into(),
+        None => return Ok(address),
+    };
+    Err(Problem::new(
+        ConditionType::Accepted,
+        Reason::AddressConflict,
+        "spec.addons.tcpProxy.address",
+        format!("{address} is the address of {whose}: choose another, such as 240.0.0.1"),
+    ))
 }
 
 fn internal(text: &str) -> Result<(IpAddr, Option<u16>), Problem> {

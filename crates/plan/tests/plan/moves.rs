@@ -296,3 +296,42 @@ fn a_mode_that_is_left_leaves_nothing_behind() {
     assert!(world.live(Kind::Ingress, "t1").is_none());
     assert!(world.live(Kind::IngressRouteTcp, "t1").is_some());
 }
+
+#[test]
+fn a_name_that_is_not_in_dns_is_told_and_stops_nothing() {
+    let mut world = World::new(INGRESS);
+    let round = world.settle();
+    let told = Reach::AnswersBut {
+        reason: Reason::HostnameNotResolved,
+        message: "t1.k8s.example.com is not in DNS".into(),
+    };
+    world.knock(&round, told);
+    world.settle();
+    assert!(world.holds(ConditionType::Available));
+    assert!(world.holds(ConditionType::EndpointReady));
+    let (reason, message) = world.condition(ConditionType::EndpointReady);
+    assert_eq!(reason, Reason::HostnameNotResolved.as_str());
+    assert!(message.contains("not in DNS"), "{message}");
+}
+
+#[test]
+fn a_class_that_does_not_exist_is_named_until_somebody_answers() {
+    let mut world = World::new(INGRESS);
+    let classes = |name: &str, default| Some([(name.to_owned(), default)].into());
+    world.observed.platform.ingress_classes = classes("nginx", true);
+    let round = world.settle();
+    let (reason, message) = world.condition(ConditionType::EndpointReady);
+    assert_eq!(reason, Reason::ControllerMissing.as_str());
+    assert!(message.contains("no IngressClass steward"), "{message}");
+    assert!(world.live(Kind::Ingress, "t1").is_some(), "it may come");
+
+    // Some controllers take a class by their own arguments.
+    world.knock(&round, Reach::Answers);
+    world.settle();
+    assert!(world.holds(ConditionType::EndpointReady));
+
+    let mut world = World::new(INGRESS);
+    world.observed.platform.ingress_classes = classes("steward", false);
+    world.settle();
+    assert!(world.holds(ConditionType::EndpointReady));
+}

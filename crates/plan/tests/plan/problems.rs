@@ -78,6 +78,44 @@ fn a_fixed_address_inside_a_range_in_use() {
 }
 
 #[test]
+fn a_fixed_address_that_is_a_nodes_or_the_front_doors() {
+    let address: std::net::IpAddr = "10.20.0.11".parse().unwrap();
+    let with_address = |world: &mut World| {
+        let proxy = steward_api::tenant_control_plane::TcpProxy {
+            address: address.to_string(),
+            ..Default::default()
+        };
+        world.observed.tenant.spec.addons.tcp_proxy = Some(proxy);
+    };
+    let found = problems(PLAIN, |world| {
+        with_address(world);
+        world.observed.platform.front_door = vec![address];
+    });
+    assert!(
+        found[0].to_string().contains("the front door"),
+        "{}",
+        found[0]
+    );
+    let found = problems(PLAIN, |world| {
+        with_address(world);
+        let node = steward_plan::NodeSeen {
+            name: "worker-1".into(),
+            kubelet: "v1.36.3".into(),
+            ready: true,
+            address: Some(address),
+        };
+        world.observed.inside = steward_plan::Inside::Reachable {
+            version: "v1.36.3".into(),
+            nodes: vec![node],
+            workloads: std::collections::BTreeMap::default(),
+            proxies: Vec::new(),
+        };
+    });
+    assert_eq!(found[0].reason, Reason::AddressConflict);
+    assert!(found[0].to_string().contains("worker-1"), "{}", found[0]);
+}
+
+#[test]
 fn hostnames_that_are_missing_or_not_names() {
     for (hostname, words) in [
         (None, "is not set"),

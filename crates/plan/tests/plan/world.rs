@@ -63,6 +63,7 @@ impl World {
                 platform: Platform {
                     tls_route: Some(TlsRouteVersion::V1),
                     ingress_route_tcp: true,
+                    ingress_classes: None,
                     node_addresses: vec!["192.0.2.10".parse().unwrap()],
                     front_door: vec!["192.0.2.50".parse().unwrap()],
                     nodes: 1,
