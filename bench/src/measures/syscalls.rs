@@ -18,10 +18,12 @@ use crate::{
     targets::{Kind, Target},
 };
 
-/// More than any traced proxy can do, so that all workers are always busy: how
-/// many events one wait brings then depends on the proxy, not on chance.
+/// Operations per second of effort.
 const CONNECTIONS: f64 = 1000.0;
 const ROUND_TRIPS: f64 = 5000.0;
+/// More per second than any traced proxy can do, so that all workers are always busy: how
+/// many events one wait brings then depends on the proxy, not on chance.
+const AT_ONCE: f64 = 1e6;
 /// How long strace may take to attach to all threads.
 const ATTACH: Duration = Duration::from_secs(5);
 
@@ -76,9 +78,9 @@ pub(crate) fn run(scene: &mut Scene) {
 }
 
 fn count(scene: &Scene, target: &Target, strace: &std::path::Path) -> Result<[Calls; 2]> {
-    let length = scene.effort.traced;
+    let length = |operations: f64| scene.effort.traced.mul_f64(operations / AT_ONCE);
     let per_connection = traced(target, strace, || {
-        connections::at_rate(&scene.dialer, target, CONNECTIONS, length)
+        connections::at_rate(&scene.dialer, target, AT_ONCE, length(CONNECTIONS))
     })?;
     let mode = if target.kind == Kind::Front {
         Mode::Raw
@@ -86,7 +88,9 @@ fn count(scene: &Scene, target: &Target, strace: &std::path::Path) -> Result<[Ca
         Mode::Tls
     };
     let mut lanes = RoundTrips::open(&scene.dialer, target, mode)?;
-    let per_round_trip = traced(target, strace, || lanes.at_rate(ROUND_TRIPS, length))?;
+    let per_round_trip = traced(target, strace, || {
+        lanes.at_rate(AT_ONCE, length(ROUND_TRIPS))
+    })?;
     Ok([per_connection, per_round_trip])
 }
 

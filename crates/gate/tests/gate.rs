@@ -8,8 +8,14 @@
 
 #[path = "gate/access.rs"]
 mod access;
+#[path = "gate/attack.rs"]
+mod attack;
 #[path = "support/clients.rs"]
 mod clients;
+#[path = "support/crowd.rs"]
+mod crowd;
+#[path = "gate/crowd.rs"]
+mod crowd_test;
 #[path = "gate/lifecycle.rs"]
 mod lifecycle;
 #[path = "support/pki.rs"]

@@ -75,6 +75,8 @@ pub(crate) fn start(args: &Args) -> anyhow::Result<Running> {
         .listen
         .iter()
         .map(|&address| Listen {
+            // The tunnel does not depend on what the client says, so it need not wait for it.
+            client_speaks_first: matches!(args.mode, args::Mode::Terminate),
             share: true,
             ..Listen::new(address)
         })

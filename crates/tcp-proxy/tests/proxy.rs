@@ -8,8 +8,14 @@
 
 #[path = "proxy/address.rs"]
 mod address;
+#[path = "proxy/attack.rs"]
+mod attack;
 #[path = "../../gate/tests/support/clients.rs"]
 mod clients;
+#[path = "../../gate/tests/support/crowd.rs"]
+mod crowd;
+#[path = "proxy/crowd.rs"]
+mod crowd_test;
 #[path = "proxy/lifecycle.rs"]
 mod lifecycle;
 #[path = "proxy/modes.rs"]
@@ -127,7 +133,7 @@ impl Tenant {
 
     /// The report of the API server, or what went wrong.
     fn report(&self, node: &Node) -> String {
-        clients::rustls(&self.ask(node.address, &["http/1.1"])).unwrap()
+        clients::rustls(&self.ask(node.address, &["http/1.1"]))
     }
 }
 
@@ -152,8 +158,17 @@ fn gate(pki: &Pki, listen: &str, apiserver: SocketAddr) -> steward_gate::Running
 
 impl Node {
     fn start(flags: &[&str]) -> Self {
+        Self::start_with_files(None, flags)
+    }
+
+    /// `files` is how many descriptors it may have.
+    fn start_with_files(files: Option<u32>, flags: &[&str]) -> Self {
         let own = ["--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"];
-        let mut proxy = Program::start(PROXY, &[&own, flags].concat());
+        let args = [&own, flags].concat();
+        let mut proxy = match files {
+            Some(files) => Program::start_with_files(files, PROXY, &args),
+            None => Program::start(PROXY, &args),
+        };
         let (address, admin) = (proxy.address("listen"), proxy.address("admin"));
         Self {
             proxy,

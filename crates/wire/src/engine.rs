@@ -7,6 +7,7 @@
 use std::{
     io,
     net::SocketAddr,
+    os::fd::OwnedFd,
     sync::Arc,
     thread::{self, JoinHandle},
     time::{Duration, Instant},
@@ -52,6 +53,8 @@ pub struct Config {
 pub struct Engine {
     workers: Vec<Running>,
     addresses: Vec<SocketAddr>,
+    /// Listeners that a successor may share, all workers'.
+    shared: Vec<OwnedFd>,
 }
 
 #[derive(Debug)]
@@ -84,6 +87,10 @@ pub enum StartError {
         source: io::Error,
     },
 }
+
+/// How long a shared listener goes on taking connections after it stopped remembering
+/// those that are only half open.
+const HAND_OVER: Duration = Duration::from_secs(1);
 
 /// Descriptors kept for the admin page, files being reloaded and the like.
 const RESERVE: usize = 64;
@@ -139,6 +146,20 @@ fn raise_open_files() -> usize {
     usable.map_or(1 << 20, |limit| usize::try_from(limit).unwrap_or(1 << 20))
 }
 
+/// Second handles of the listeners that may be shared.
+fn shared(listen: &[Listen], sockets: &[Vec<OwnedFd>]) -> Result<Vec<OwnedFd>, StartError> {
+    let mine = sockets
+        .iter()
+        .flat_map(|sockets| listen.iter().zip(sockets));
+    mine.filter(|(listen, _)| listen.share)
+        .map(|(_, socket)| socket.try_clone())
+        .collect::<io::Result<_>>()
+        .map_err(|source| StartError::System {
+            operation: "keep a second handle of a listener",
+            source,
+        })
+}
+
 // === impl Engine ===
 
 impl Engine {
@@ -154,6 +175,7 @@ impl Engine {
         let mut engine = Self {
             workers: Vec::with_capacity(count),
             addresses: bound.addresses,
+            shared: shared(listen, &bound.sockets)?,
         };
         for (index, sockets) in bound.sockets.into_iter().enumerate() {
             let system =
@@ -217,8 +239,9 @@ impl Engine {
     /// Stops accepting, lets live connections finish for at most `limit`, then
     /// cuts the rest.
     pub fn drain(mut self, limit: Duration) -> Drained {
-        self.send(Message::Drain);
         let deadline = Instant::now() + limit;
+        self.hand_over(limit);
+        self.send(Message::Drain);
         while Instant::now() < deadline && !self.finished() {
             // Nobody waits for this thread; a drain takes seconds to minutes.
             thread::sleep(Duration::from_millis(20).min(limit));
@@ -230,6 +253,20 @@ impl Engine {
         };
         self.stop();
         Drained { remaining }
+    }
+
+    /// Closing a listener resets the clients whose connection is only half open there. Where
+    /// another process listens on the same address, it can take them: without a backlog the
+    /// kernel answers by cookie, and any listener on the address may redeem it.
+    fn hand_over(&mut self, limit: Duration) {
+        let shared = std::mem::take(&mut self.shared);
+        for listener in &shared {
+            // At worst, a client has to connect again.
+            let _ = rustix::net::listen(listener, 0);
+        }
+        if !shared.is_empty() {
+            thread::sleep(HAND_OVER.min(limit));
+        }
     }
 
     fn finished(&self) -> bool {

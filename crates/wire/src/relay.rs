@@ -81,17 +81,17 @@ impl Tools {
 /// Moves what can be moved in both directions.
 pub(crate) fn drive<S>(session: &mut Session<S>, tools: &mut Tools) -> Drive {
     for _ in 0..ROUNDS {
-        session.client.flush(&mut tools.pipes);
-        if session.connected() {
-            session.server.flush(&mut tools.pipes);
-        }
         if session.phase == Phase::Shake && session.later && session.server.ready() {
             return Drive::ServerReady;
         }
         if session.phase == Phase::Shake && session.ready() {
-            session.phase = Phase::Relay;
-            release_held(session, Side::Client, tools);
-            release_held(session, Side::Server, tools);
+            begin(session, tools);
+        }
+        if !session.holds_back(Side::Client) {
+            session.client.flush(&mut tools.pipes);
+        }
+        if session.connected() && !session.holds_back(Side::Server) {
+            session.server.flush(&mut tools.pipes);
         }
         let up = pump(session, Side::Client, tools);
         let down = pump(session, Side::Server, tools);
@@ -107,6 +107,19 @@ pub(crate) fn drive<S>(session: &mut Session<S>, tools: &mut Tools) -> Drive {
         }
     }
     Drive::Again
+}
+
+/// Both handshakes are done. What ends them has not been sent yet, so that the first
+/// payload leaves with it: one segment less, and one time less to wake the peer.
+fn begin<S>(session: &mut Session<S>, tools: &mut Tools) {
+    session.phase = Phase::Relay;
+    for side in [Side::Client, Side::Server] {
+        release_held(session, side, tools);
+        let (from, to) = session.pair(side);
+        if !to.out.is_empty() && from.readable && !from.eof {
+            copy_once(session, side, tools);
+        }
+    }
 }
 
 /// Passes on what came from `side` before the other was ready.
@@ -254,7 +267,8 @@ fn truncated<S>(session: &mut Session<S>, side: Side) {
     });
 }
 
-/// Feeds wire bytes to a leg's transform and sends its replies.
+/// Feeds wire bytes to a leg's transform and sends its replies. The one that ends the
+/// handshake is only queued: see [`begin`].
 pub(crate) fn open(
     leg: &mut Leg,
     bytes: &mut [u8],
@@ -266,8 +280,13 @@ pub(crate) fn open(
         return Ok(());
     };
     wire.clear();
+    let shaking = !transform.ready();
     let opened = transform.open(bytes, plain, wire);
-    leg.write(wire);
+    if opened.is_ok() && shaking && transform.ready() {
+        leg.out.extend_from_slice(wire);
+    } else {
+        leg.write(wire);
+    }
     match opened {
         Ok(Opened::Open) => {}
         Ok(Opened::Eof) => leg.eof = true,

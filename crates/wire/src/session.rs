@@ -154,6 +154,17 @@ impl<S> Session<S> {
         }
     }
 
+    /// Whether what is queued for `side` should wait: its handshake is done, the other one is
+    /// not, and so its last words can go with the first payload.
+    pub(crate) fn holds_back(&self, side: Side) -> bool {
+        let leg = match side {
+            Side::Client => &self.client,
+            Side::Server => &self.server,
+        };
+        let shaking = matches!(self.phase, Phase::Wait | Phase::Dial | Phase::Shake);
+        shaking && leg.transform.is_some() && leg.ready()
+    }
+
     /// Notes why the session will end, unless something went wrong before.
     pub(crate) fn blame(&mut self, end: End) {
         self.end.get_or_insert_with(|| Box::new(end));
@@ -181,6 +192,11 @@ impl Leg {
     /// Whether nothing waits to be written.
     pub(crate) fn clear(&self) -> bool {
         self.out.is_empty() && self.pipe.is_none()
+    }
+
+    /// Whether something waits for room in the socket.
+    pub(crate) fn blocked(&self) -> bool {
+        !self.clear() && !self.writable
     }
 
     /// Writes what the socket takes and keeps the rest.

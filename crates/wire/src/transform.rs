@@ -15,8 +15,8 @@ pub trait Transform: Send + fmt::Debug {
     /// overwritten, for decryption in place. All of them must be taken: keep an
     /// incomplete record inside.
     ///
-    /// Called once with no bytes when the leg's socket is up, so that a TLS
-    /// client can say hello. Plaintext is appended to `plain`; bytes that must go
+    /// Called once with no bytes before a server is dialled, so that a TLS client
+    /// can say hello. Plaintext is appended to `plain`; bytes that must go
     /// back to the same peer (handshake, alerts, tickets) to `reply`. On an error
     /// `reply` is still sent, so that the alert arrives.
     fn open(

@@ -259,8 +259,10 @@ impl<P: Program> Worker<P> {
                 continue;
             }
             let read = session.wants(side);
+            // Before the relay nothing floods in: leaving the interest as it is saves two calls.
+            let shaking = session.phase != Phase::Relay;
             let leg = session.leg(side);
-            let write = !leg.clear();
+            let write = leg.blocked();
             let Some(fd) = &leg.fd else { continue };
             let token = token.with_side(side);
             let changed = match leg.interest {
@@ -273,7 +275,7 @@ impl<P: Program> Worker<P> {
                     // After the end of a stream epoll has nothing more to tell,
                     // and interest in writing costs nothing once taken.
                     let wanted = Interest {
-                        read: read || leg.eof && now.read,
+                        read: read || now.read && (leg.eof || shaking),
                         write: write || now.write,
                     };
                     if wanted == now {

@@ -25,9 +25,9 @@ pub(crate) struct Ask<'a> {
 }
 
 /// A kind of client: its name and how it asks.
-pub(crate) type Client = (&'static str, fn(&Ask<'_>) -> Option<String>);
+pub(crate) type Client = (&'static str, fn(&Ask<'_>) -> String);
 
-/// All of them. Each answers with the server's report, or none if it is not installed.
+/// All of them. Each answers with the server's report, or with what went wrong.
 pub(crate) const ALL: [Client; 6] = [
     ("openssl", openssl),
     ("curl", curl),
@@ -38,11 +38,11 @@ pub(crate) const ALL: [Client; 6] = [
 ];
 
 const REQUEST: &str = "GET / HTTP/1.1\r\nHost: kubernetes\r\n\r\n";
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_mins(2);
 
-/// The Go client, compiled once; none without a compiler.
-fn go_client() -> Option<&'static str> {
-    static CLIENT: OnceLock<Option<String>> = OnceLock::new();
+/// The Go client, compiled once.
+fn go_client() -> &'static str {
+    static CLIENT: OnceLock<String> = OnceLock::new();
     let build = || {
         let place = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
         let id = std::process::id();
@@ -58,19 +58,17 @@ fn go_client() -> Option<&'static str> {
             .env("CGO_ENABLED", "0")
             .status();
         std::fs::remove_file(source).unwrap();
-        if !built.is_ok_and(|status| status.success()) {
-            eprintln!("go is not installed: skipped");
-            return None;
-        }
+        let ok = built.as_ref().is_ok_and(std::process::ExitStatus::success);
+        assert!(ok, "go has to be installed: {built:?}");
         // One name for all runs, so that only one stays behind, in the target directory.
         let kept = place.join("go-client");
         std::fs::rename(program, &kept).unwrap();
-        Some(kept.display().to_string())
+        kept.display().to_string()
     };
-    CLIENT.get_or_init(build).as_deref()
+    CLIENT.get_or_init(build)
 }
 
-pub(crate) fn go(ask: &Ask<'_>) -> Option<String> {
+pub(crate) fn go(ask: &Ask<'_>) -> String {
     let (cert, key) = match ask.client {
         Some(client) => (path(&client.cert), path(&client.key)),
         None => Default::default(),
@@ -83,24 +81,14 @@ pub(crate) fn go(ask: &Ask<'_>) -> Option<String> {
         cert,
         key,
     ];
-    run(go_client()?, &args, "")
+    run(go_client(), &args, "")
 }
 
-/// Runs a program with `input`, and gives its output; none if there is no such program. It is
-/// always under `timeout`, so that a hang is a failure.
-fn run(program: &str, args: &[String], input: &str) -> Option<String> {
-    if Command::new(program)
-        .arg("--version")
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .status()
-        .is_err()
-    {
-        eprintln!("{program} is not installed: skipped");
-        return None;
-    }
+/// Runs a program with `input`, and gives its output. It is always under `timeout`, so that a
+/// hang is a failure.
+fn run(program: &str, args: &[String], input: &str) -> String {
     let mut child = Command::new("timeout")
-        .args(["30", program])
+        .args(["120", program])
         .args(args)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -118,9 +106,14 @@ fn run(program: &str, args: &[String], input: &str) -> Option<String> {
     let _ = stdout.read_to_end(&mut all);
     drop(stdin);
     let output = child.wait_with_output().unwrap();
+    assert_ne!(
+        output.status.code(),
+        Some(127),
+        "{program} is not installed"
+    );
     text.push_str(&String::from_utf8_lossy(&all));
     text.push_str(&String::from_utf8_lossy(&output.stderr));
-    Some(text)
+    text
 }
 
 fn strings(args: &[&str]) -> Vec<String> {
@@ -131,7 +124,7 @@ fn path(path: &std::path::Path) -> String {
     path.display().to_string()
 }
 
-pub(crate) fn openssl(ask: &Ask<'_>) -> Option<String> {
+pub(crate) fn openssl(ask: &Ask<'_>) -> String {
     let mut args = strings(&["s_client", "-quiet", "-verify_return_error", "-ign_eof"]);
     args.extend(["-connect".into(), ask.address.to_string()]);
     args.extend([
@@ -155,7 +148,7 @@ pub(crate) fn openssl(ask: &Ask<'_>) -> Option<String> {
     run("openssl", &args, REQUEST)
 }
 
-pub(crate) fn curl(ask: &Ask<'_>) -> Option<String> {
+pub(crate) fn curl(ask: &Ask<'_>) -> String {
     let port = ask.address.port();
     let version = if ask.alpn.contains(&"h2") {
         "--http2"
@@ -180,7 +173,7 @@ pub(crate) fn curl(ask: &Ask<'_>) -> Option<String> {
     run("curl", &args, "")
 }
 
-pub(crate) fn python(ask: &Ask<'_>) -> Option<String> {
+pub(crate) fn python(ask: &Ask<'_>) -> String {
     const SCRIPT: &str = r#"
 import socket, ssl, sys
 address, port, sni, alpn, ca, cert, key = sys.argv[1:8]
@@ -209,7 +202,7 @@ with context.wrap_socket(socket.create_connection((address, int(port)), 30), ser
     run("python3", &args, "")
 }
 
-pub(crate) fn gnutls(ask: &Ask<'_>) -> Option<String> {
+pub(crate) fn gnutls(ask: &Ask<'_>) -> String {
     let mut args = strings(&["--no-ocsp", "--logfile=/dev/null"]);
     args.push(format!("--x509cafile={}", path(&ask.pki.ca())));
     args.push(format!("--sni-hostname={}", ask.sni));
@@ -224,21 +217,17 @@ pub(crate) fn gnutls(ask: &Ask<'_>) -> Option<String> {
     run("gnutls-cli", &args, REQUEST)
 }
 
-#[expect(
-    clippy::unnecessary_wraps,
-    reason = "one of several of the same type; this one is always installed"
-)]
-pub(crate) fn rustls(ask: &Ask<'_>) -> Option<String> {
+pub(crate) fn rustls(ask: &Ask<'_>) -> String {
     let socket = TcpStream::connect(ask.address).unwrap();
     let mut tls = StreamOwned::new(connection(ask), socket);
     tls.sock.set_read_timeout(Some(PATIENCE)).unwrap();
     let mut report = String::new();
     if let Err(error) = tls.write_all(REQUEST.as_bytes()) {
-        return Some(format!("error: {error}"));
+        return format!("error: {error}");
     }
     match tls.read_to_string(&mut report) {
-        Ok(_) => Some(report),
-        Err(error) => Some(format!("{report} error: {error}")),
+        Ok(_) => report,
+        Err(error) => format!("{report} error: {error}"),
     }
 }
 
@@ -257,4 +246,15 @@ pub(crate) fn connection(ask: &Ask<'_>) -> ClientConnection {
     config.alpn_protocols = ask.alpn.iter().map(|id| id.as_bytes().to_vec()).collect();
     let name = ServerName::try_from(ask.sni.to_owned()).unwrap();
     ClientConnection::new(Arc::new(config), name).unwrap()
+}
+
+/// For rustls clients that have sessions in common, and no certificate.
+pub(crate) fn config(pki: &Pki, alpn: &[&str]) -> Arc<ClientConfig> {
+    let mut config = ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(pki.roots())
+        .with_no_client_auth();
+    config.alpn_protocols = alpn.iter().map(|id| id.as_bytes().to_vec()).collect();
+    Arc::new(config)
 }

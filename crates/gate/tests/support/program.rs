@@ -17,13 +17,23 @@ pub(crate) struct Program {
 
 /// How long something may take before the test fails. Not a measure of anything: the machine may
 /// be busy.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const PATIENCE: Duration = Duration::from_mins(2);
 
 impl Program {
     /// Starts `path`, with its log at hand.
     pub(crate) fn start(path: &str, args: &[&str]) -> Self {
-        let mut child = Command::new(path)
-            .args(args)
+        Self::started(Command::new(path).args(args))
+    }
+
+    /// The same, allowed only so many descriptors.
+    pub(crate) fn start_with_files(files: u32, path: &str, args: &[&str]) -> Self {
+        let script = format!("ulimit -n {files}; exec \"$0\" \"$@\"");
+        Self::started(Command::new("sh").args(["-c", &script, path]).args(args))
+    }
+
+    /// Starts a command, with its log at hand.
+    pub(crate) fn started(command: &mut Command) -> Self {
+        let mut child = command
             .stderr(Stdio::piped())
             .stdin(Stdio::null())
             .spawn()
@@ -65,6 +75,14 @@ impl Program {
         self.logged(field).parse().unwrap()
     }
 
+    /// Resident memory in KiB.
+    pub(crate) fn memory(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let number = line.unwrap().trim().trim_end_matches(" kB");
+        number.parse().unwrap()
+    }
+
     /// Sends SIGTERM.
     pub(crate) fn terminate(&self) {
         let id = self.child.id().to_string();
@@ -102,7 +120,7 @@ impl Drop for Program {
 /// Runs a program that is expected to end by itself.
 pub(crate) fn run(path: &str, args: &[&str]) -> Output {
     Command::new("timeout")
-        .args(["30", path])
+        .args(["120", path])
         .args(args)
         .output()
         .unwrap()

@@ -28,7 +28,7 @@ pub(crate) struct Server {
 /// Asks for the rest of the stream to be sent back.
 pub(crate) const ECHO: &[u8] = b"ECHO\r\n\r\n";
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_mins(2);
 
 impl Server {
     /// Reports as `name`. A client may show a certificate of the same authority.

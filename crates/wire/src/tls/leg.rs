@@ -1,7 +1,7 @@
 //! One rustls connection, driven by bytes: the part that both sides share.
 
 use rustls::{
-    AlertDescription, CertificateError, Error,
+    AlertDescription, CertificateError, Error, ProtocolVersion,
     client::{ClientConnectionData, UnbufferedClientConnection},
     server::{ServerConnectionData, UnbufferedServerConnection},
     unbuffered::{ConnectionState, EncodeError, EncryptError, UnbufferedStatus},
@@ -28,6 +28,10 @@ pub(super) trait Connection {
     fn has_output(&self) -> bool;
 
     fn chosen_alpn(&self) -> Option<&[u8]>;
+
+    /// Whether the peer waits for what ends the handshake on this side. A TLS 1.3 client does
+    /// not: it gets a ticket for another day, which may as well travel with the first answer.
+    fn peer_waits(&self) -> bool;
 }
 
 pub(super) struct Leg<C> {
@@ -40,6 +44,8 @@ pub(super) struct Leg<C> {
     ended: bool,
     /// rustls gave up, and must not be called again: it asserts that it is not.
     failed: bool,
+    /// Said by rustls, and in no hurry: goes with whatever is sent next.
+    unhurried: Vec<u8>,
 }
 
 impl<C> Leg<C> {
@@ -50,6 +56,7 @@ impl<C> Leg<C> {
             ready: false,
             ended: false,
             failed: false,
+            unhurried: Vec::new(),
         }
     }
 
@@ -60,6 +67,11 @@ impl<C> Leg<C> {
     #[cfg(test)]
     pub(super) fn pending_capacity(&self) -> usize {
         self.pending.capacity()
+    }
+
+    #[cfg(test)]
+    pub(super) fn unhurried(&self) -> usize {
+        self.unhurried.len()
     }
 
     #[cfg(test)]
@@ -78,7 +90,17 @@ impl<C: Connection> Leg<C> {
         if self.failed {
             return Err(failed_before());
         }
-        self.consume(wire, plain, reply).map_err(explained)?;
+        let (start, was_ready) = (reply.len(), self.ready);
+        if let Err(error) = self.consume(wire, plain, reply) {
+            // In the order in which it was sealed.
+            reply.splice(start..start, std::mem::take(&mut self.unhurried));
+            return Err(explained(error));
+        }
+        if !was_ready && self.ready && !self.connection.peer_waits() {
+            self.unhurried = reply.split_off(start);
+        } else if reply.len() > start && !self.unhurried.is_empty() {
+            reply.splice(start..start, std::mem::take(&mut self.unhurried));
+        }
         Ok(if self.ended {
             Opened::Eof
         } else {
@@ -174,6 +196,8 @@ impl<C: Connection> Leg<C> {
     }
 
     pub(super) fn seal(&mut self, plain: &[u8], wire: &mut Vec<u8>) -> Result<(), TransformError> {
+        wire.append(&mut self.unhurried);
+        self.unhurried = Vec::new();
         let records = plain.len() / MAX_FRAGMENT + 1;
         let expected = plain.len() + records * RECORD_OVERHEAD;
         loop {
@@ -209,6 +233,7 @@ impl<C: Connection> Leg<C> {
     }
 
     pub(super) fn close(&mut self, wire: &mut Vec<u8>) {
+        wire.append(&mut self.unhurried);
         for _ in 0..if self.failed { 0 } else { MAX_QUEUED } {
             match self.connection.process(&mut self.pending).state {
                 Ok(ConnectionState::WriteTraffic(mut traffic)) => {
@@ -369,6 +394,10 @@ impl Connection for UnbufferedServerConnection {
     fn chosen_alpn(&self) -> Option<&[u8]> {
         self.alpn_protocol()
     }
+
+    fn peer_waits(&self) -> bool {
+        self.protocol_version() != Some(ProtocolVersion::TLSv1_3)
+    }
 }
 
 impl Connection for UnbufferedClientConnection {
@@ -387,5 +416,9 @@ impl Connection for UnbufferedClientConnection {
 
     fn chosen_alpn(&self) -> Option<&[u8]> {
         self.alpn_protocol()
+    }
+
+    fn peer_waits(&self) -> bool {
+        true
     }
 }

@@ -123,6 +123,25 @@ fn a_client_that_says_all_in_one_flight_is_answered() {
 }
 
 #[test]
+fn a_ticket_travels_with_the_first_answer_or_the_last_word() {
+    let authority = Authority::new("ca");
+    for answers in [true, false] {
+        let mut wired = Wired::new(&authority, 65_536);
+        wired.settle().unwrap();
+        let ticket = wired.server.0.unhurried();
+        assert!(ticket > 0 && wired.to_client.is_empty());
+        if answers {
+            wired.server.seal(b"answer", &mut wired.to_client).unwrap();
+        } else {
+            wired.server.close(&mut wired.to_client);
+        }
+        assert!(wired.to_client.len() > ticket);
+        assert_eq!(wired.server.0.unhurried(), 0);
+        assert_eq!(wired.settle().unwrap().1, !answers);
+    }
+}
+
+#[test]
 fn nothing_is_held_at_rest() {
     let authority = Authority::new("tunnel");
     let mut wired = Wired::new(&authority, 100);
@@ -189,6 +208,9 @@ fn a_second_connection_resumes_the_first() {
         let mut wired = Wired::new(&authority, 65_536);
         wired.server = ServerLeg::new(Arc::clone(&server)).unwrap();
         wired.client = ClientLeg::new(Arc::clone(&client), server_name(), tunnel()).unwrap();
+        wired.settle().unwrap();
+        // The ticket comes with the first answer.
+        wired.server.seal(b"answer", &mut wired.to_client).unwrap();
         wired.settle().unwrap();
         kinds.push(wired.client.leg.connection().handshake_kind());
     }

@@ -12,10 +12,7 @@ use rustix::{
 };
 
 use super::{Flow, Interest, Leg, Phase, Program, Session, Side, Token, Worker, counters};
-use crate::{
-    program::{DialFailure, Next},
-    relay,
-};
+use crate::program::{DialFailure, Next};
 
 /// How far a connect came at once.
 enum Started {
@@ -23,9 +20,9 @@ enum Started {
     Connected,
 }
 
-/// Sends the first bytes to a server on this machine without waiting for word from
-/// epoll: there a connect is done when the call returns, and a thread that need
-/// not sleep need not be woken. Elsewhere the send would be in vain.
+/// Sends the first bytes (what is queued, else what a plain client said) to a server on this
+/// machine without waiting for word from epoll: there a connect is done when the call returns,
+/// and a thread that need not sleep need not be woken. Elsewhere the send would be in vain.
 fn speak_at_once<S>(
     fd: &OwnedFd,
     address: SocketAddr,
@@ -39,7 +36,7 @@ fn speak_at_once<S>(
     } else {
         &mut session.client.held
     };
-    if !plain || first.is_empty() || !address.ip().is_loopback() {
+    if !(header || plain) || first.is_empty() || !address.ip().is_loopback() {
         return Ok(Started::Connecting);
     }
     match send(fd, first, SendFlags::NOSIGNAL) {
@@ -181,25 +178,9 @@ impl<P: Program> Worker<P> {
             .place
             .context(session.origin, session.client.fd.as_ref(), token);
         self.shared.program.connected(&cx, &mut session.program);
-        if session.server.transform.is_some() {
+        let plain = session.server.transform.is_none() && session.client.transform.is_none();
+        if !plain || session.later {
             // The entry set for connecting finds this later one.
-            session.deadline = self
-                .wheel
-                .tick(self.place.now + self.config.handshake_timeout);
-            session.server.flush(&mut self.tools.pipes);
-            let tools = &mut self.tools;
-            tools.plain.clear();
-            let hello = relay::open(
-                &mut session.server,
-                &mut [],
-                &mut tools.plain,
-                &mut tools.wire,
-                Side::Server,
-            );
-            if let Err(end) = hello {
-                return self.linger(session, &[], end);
-            }
-        } else if session.client.transform.is_some() || session.later {
             session.deadline = self
                 .wheel
                 .tick(self.place.now + self.config.handshake_timeout);
@@ -217,7 +198,7 @@ impl<P: Program> Worker<P> {
         session: &mut Session<P::Session>,
         error: io::Error,
     ) -> Flow {
-        // The header and the transform have not been used and serve the next.
+        // What is queued has not been sent, and serves the next.
         let old = std::mem::take(&mut session.server);
         session.server = Leg {
             out: old.out,

@@ -26,6 +26,8 @@ impl<P: Program> Worker<P> {
         session.server = Leg::default();
         session.client.held = Vec::new();
         session.client.write(reply);
+        // The end of a handshake may have been held back.
+        session.client.flush(&mut self.tools.pipes);
         let Some(fd) = &session.client.fd else {
             return Flow::Over(end);
         };

@@ -65,6 +65,9 @@ impl<P: Program> Worker<P> {
         session.client.held.drain(..skip);
         session.server.out = route.prefix;
         session.server.transform = route.server;
+        if let Err(end) = self.prepare_hello(session) {
+            return self.linger(session, &[], end);
+        }
         match route.client {
             ClientLeg::Plain => {}
             ClientLeg::Later => session.later = true,
@@ -76,6 +79,19 @@ impl<P: Program> Worker<P> {
             }
         }
         self.dial(token, session, None)
+    }
+
+    /// Queues what the server's transform says first, so that it is ready when the server is.
+    fn prepare_hello(&mut self, session: &mut Session<P::Session>) -> Result<(), End> {
+        let tools = &mut self.tools;
+        tools.plain.clear();
+        relay::open(
+            &mut session.server,
+            &mut [],
+            &mut tools.plain,
+            &mut tools.wire,
+            Side::Server,
+        )
     }
 
     /// Gives the raw bytes held so far to the client's new transform.
