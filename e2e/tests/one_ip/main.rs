@@ -1,0 +1,109 @@
+//! One IP for all: two tenants behind our own gateway, one by Ingress and one by the Gateway
+//! API, each with a worker that can reach nothing but the gateway's port 443 and the name
+//! server, and with pods that need not know.
+
+mod bootstrap;
+mod inside;
+mod neighbours;
+mod outside;
+
+use std::time::Instant;
+
+use anyhow::Result;
+use steward_e2e::Stage;
+
+const DOMAIN: &str = "k8s.example.com";
+
+/// A Gateway of our class, as a platform team would write it.
+const FRONT: &str = "apiVersion: v1
+kind: Namespace
+metadata: { name: tenants }
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: Gateway
+metadata: { name: front, namespace: steward-system }
+spec:
+  gatewayClassName: steward
+  listeners:
+  - { name: tls, port: 443, protocol: TLS, hostname: '*.k8s.example.com', tls: { mode: Passthrough }, allowedRoutes: { namespaces: { from: All } } }
+";
+
+/// A tenant behind our gateway; `exposure` and `addons` as in its spec.
+fn tenant(name: &str, exposure: &str, addons: &str) -> String {
+    format!(
+        "apiVersion: steward.butlerlabs.dev/v1alpha1
+kind: TenantControlPlane
+metadata: {{ name: {name}, namespace: tenants }}
+spec:
+  kubernetes: {{ version: v1.36.3 }}
+  controlPlane:
+    deployment: {{ replicas: 1 }}
+    service: {{ serviceType: ClusterIP }}
+    {exposure}
+  addons: {{ {addons} kubeProxy: {{}}, konnectivity: {{}}, tcpProxy: {{}} }}
+"
+    )
+}
+
+fn by_ingress(host: &str) -> String {
+    format!(
+        "ingress: {{ hostname: {host}.{DOMAIN}, ingressClassName: steward, controllerType: steward }}"
+    )
+}
+
+fn by_gateway(host: &str) -> String {
+    format!(
+        "gateway: {{ hostname: {host}.{DOMAIN}, parentRefs: [ {{ name: front, namespace: steward-system }} ] }}"
+    )
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_tenants_share_one_address_and_their_pods_need_not_know() -> Result<()> {
+    let stage = Stage::bare("oneip", 2).await?;
+    stage.apply_crds("gateway-api").await?;
+    // Clients' addresses are kept, so that the gateway can tell who may connect.
+    let values = [
+        "gateway.enabled=true",
+        "gateway.service.externalTrafficPolicy=Local",
+    ];
+    stage.install(&values).await?;
+    let front_door = stage
+        .address_of("steward-system", "steward-gateway")
+        .await?;
+    stage.name(&format!("*.{DOMAIN}"), front_door)?;
+
+    stage.apply(FRONT).await?;
+    // The first tenant gets its CoreDNS only when its node has come up without.
+    stage.apply(&tenant("t1", &by_ingress("t1"), "")).await?;
+    let addons = "coreDNS: {},";
+    stage
+        .apply(&tenant("t2", &by_gateway("t2"), addons))
+        .await?;
+    let t1 = stage.tenant("tenants", "t1").await?;
+    let t2 = stage.tenant("tenants", "t2").await?;
+
+    // Kept for the rest of the story: dropping them would open the way again.
+    let _fences = [
+        stage.fence_in(1, front_door)?,
+        stage.fence_in(2, front_door)?,
+    ];
+    bootstrap::a_node_comes_up_from_nothing(&stage, &t1).await?;
+    t2.join(&stage.lab.worker(2)?).await?;
+    t2.node_ready("worker-2").await?;
+
+    let watched = Instant::now();
+    for tenant in [&t1, &t2] {
+        outside::kubectl_works_by_hostname(tenant).await?;
+        inside::pods_ask_their_own_api_server(&stage, tenant).await?;
+    }
+    inside::a_watch_begins(&t1).await?;
+    for tenant in [&t1, &t2] {
+        outside::logs_ports_and_measurements_come_back(&stage, tenant).await?;
+    }
+    neighbours::credentials_of_one_are_refused_by_the_other(&stage, &t1, &t2).await?;
+    neighbours::an_unknown_name_gets_an_alert(&stage, &front_door.to_string()).await?;
+    neighbours::a_name_is_its_older_owners(&stage).await?;
+    neighbours::only_allowed_sources_get_in(&stage, &t1).await?;
+    inside::the_watch_saw_it_all(&t1, watched).await?;
+    neighbours::deleting_a_tenant_leaves_nothing(&stage, &t2).await
+}
