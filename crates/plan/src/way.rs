@@ -116,7 +116,7 @@ pub(crate) fn resolve(tenant: &Validated, observed: &Observed) -> Result<Ways, W
     let wanted = wanted(tenant, observed)?;
     let old = current(tenant, observed).filter(|old| differs(old, &wanted));
     let (active, left) = match old {
-        Some(old) if !arrived(tenant, observed, &old, &wanted) => (old, previous(observed)),
+        Some(old) if !arrived(tenant, observed, &wanted) => (old, previous(observed)),
         Some(old) => (wanted.clone(), Some(old)),
         None => (wanted.clone(), previous(observed)),
     };
@@ -132,10 +132,9 @@ pub(crate) fn resolve(tenant: &Validated, observed: &Observed) -> Result<Ways, W
 
 /// Whether the new way is up and checked: every pod knows its names, its front door has taken
 /// up the route, and a client got an answer there.
-fn arrived(tenant: &Validated, observed: &Observed, old: &Way, new: &Way) -> bool {
-    // Under one name an answer may still be the old way's.
-    let took = old.authority() != new.authority() || taken_up(tenant, observed);
-    answers(observed, new) && took && rolled_out(tenant, observed)
+fn arrived(tenant: &Validated, observed: &Observed, new: &Way) -> bool {
+    // Under one name an answer may still be an old way's.
+    answers(observed, new) && taken_up(tenant, observed) && rolled_out(tenant, observed)
 }
 
 /// Whether all pods are of the newest template.
@@ -169,11 +168,14 @@ fn taken_up(tenant: &Validated, observed: &Observed) -> bool {
             live(tls_route_kind(&observed.platform)).is_some_and(accepted_by_any)
         }
         Exposure::Ingress(_) => {
+            let theirs = tenant.spec.control_plane.ingress.as_ref();
             let objects = [live(Kind::Ingress), live(Kind::IngressRouteTcp)];
-            objects
-                .into_iter()
-                .flatten()
-                .any(|object| !load_balancer(Some(object)).is_empty() || old_enough(object))
+            // A route that the user makes is his to check.
+            theirs.is_some_and(|spec| !spec.deploy)
+                || objects
+                    .into_iter()
+                    .flatten()
+                    .any(|object| !load_balancer(Some(object)).is_empty() || old_enough(object))
         }
         Exposure::LoadBalancer | Exposure::NodePort | Exposure::ClusterIp => true,
     }
