@@ -5,12 +5,16 @@
 //! themselves are in `tests/`. Everything here does what a user would do, with
 //! the tools a user has: helm, kubectl, kubeadm.
 
+mod crowd;
 mod load;
+mod pod_load;
 mod pods;
 mod stage;
 mod tenant;
 
+pub use crowd::{Crowd, Figures, Target};
 pub use load::Load;
+pub use pod_load::PodLoad;
 pub use pods::Pod;
 pub use stage::{Stage, wait_for};
 pub use tenant::Tenant;

@@ -1,0 +1,259 @@
+//! What is done to the parts, one after another.
+
+use anyhow::{Result, ensure};
+use steward_e2e::{Stage, wait_for};
+
+use crate::{FELT, SEAMLESS};
+
+/// One thing that happens.
+pub(crate) struct Step {
+    pub(crate) what: &'static str,
+    pub(crate) seamless: bool,
+    act: Act,
+}
+
+enum Act {
+    /// Kills the oldest process of a program on a host: `mgmt` or `worker-N`.
+    Kill(&'static [(&'static str, &'static str)]),
+    /// `kubectl rollout restart`.
+    Restart(&'static str),
+    /// A change of both tenants after which their control planes are new.
+    ControlPlanes(&'static str),
+    /// A change of both tenants after which their node proxies are new.
+    NodeProxies(&'static str),
+    /// New certificates, first on demand and then because they end soon.
+    Certificates,
+}
+
+pub(crate) const ALL: [Step; 9] = [
+    step(
+        "one of two gateways killed",
+        FELT,
+        Act::Kill(&[("mgmt", "steward-gateway")]),
+    ),
+    step(
+        "gateways replaced",
+        SEAMLESS,
+        Act::Restart("deployment/steward-gateway"),
+    ),
+    step(
+        "one of two gates killed",
+        SEAMLESS,
+        Act::Kill(&[("mgmt", "steward-gate")]),
+    ),
+    step(
+        "control planes with their gates replaced",
+        SEAMLESS,
+        Act::ControlPlanes(
+            r#"{"controlPlane":{"deployment":{"podAdditionalMetadata":{"annotations":{"replaced":"yes"}}}}}"#,
+        ),
+    ),
+    step(
+        "a node proxy of each kind killed",
+        FELT,
+        Act::Kill(&[
+            ("worker-1", "steward-tcp-proxy"),
+            ("worker-2", "steward-tcp-proxy"),
+        ]),
+    ),
+    step(
+        "node proxies replaced",
+        SEAMLESS,
+        Act::NodeProxies(r#"{"addons":{"tcpProxy":{"resources":{"requests":{"memory":"24Mi"}}}}}"#),
+    ),
+    step(
+        "operator killed",
+        SEAMLESS,
+        Act::Kill(&[("mgmt", "steward-operator")]),
+    ),
+    step(
+        "operator replaced",
+        SEAMLESS,
+        Act::Restart("deployment/steward-controller-manager"),
+    ),
+    step("all certificates renewed", SEAMLESS, Act::Certificates),
+];
+
+const fn step(what: &'static str, seamless: bool, act: Act) -> Step {
+    Step {
+        what,
+        seamless,
+        act,
+    }
+}
+
+impl Step {
+    /// Does it, and waits until everything runs as before.
+    pub(crate) async fn run(&self, stage: &Stage) -> Result<()> {
+        match &self.act {
+            Act::Kill(places) => {
+                for (host, program) in *places {
+                    kill(stage, host, program).await?;
+                }
+                Ok(())
+            }
+            Act::Restart(what) => restart(stage, what).await,
+            Act::ControlPlanes(change) => {
+                patch(stage, change).await?;
+                control_planes(stage).await
+            }
+            Act::NodeProxies(change) => {
+                patch(stage, change).await?;
+                node_proxies(stage).await
+            }
+            Act::Certificates => certificates(stage).await,
+        }
+    }
+}
+
+async fn kill(stage: &Stage, host: &str, program: &str) -> Result<()> {
+    let host = match host {
+        "worker-1" => stage.lab.worker(1)?,
+        "worker-2" => stage.lab.worker(2)?,
+        _ => stage.lab.mgmt(),
+    };
+    let find = format!("pgrep -f '^/{program}( |$)'");
+    let before = host.script(&find).await?;
+    let victim = before.lines().next().unwrap_or_default().to_owned();
+    host.run(&["kill", "-9", &victim]).await?;
+    let count = before.lines().count();
+    wait_for(&format!("{program} to be started again"), 120, async || {
+        let now = host.script(&find).await?;
+        ensure!(
+            !now.lines().any(|pid| pid == victim) && now.lines().count() >= count,
+            "{now}"
+        );
+        Ok(())
+    })
+    .await
+}
+
+async fn restart(stage: &Stage, what: &str) -> Result<()> {
+    let system = ["-n", "steward-system"];
+    stage
+        .kubectl(&[&["rollout", "restart", what], &system[..]].concat())
+        .await?;
+    stage
+        .kubectl(&[&["rollout", "status", what, "--timeout=180s"], &system[..]].concat())
+        .await?;
+    Ok(())
+}
+
+async fn patch(stage: &Stage, change: &str) -> Result<()> {
+    let change = format!(r#"{{"spec":{change}}}"#);
+    for name in ["t1", "t2"] {
+        let words = [
+            "patch",
+            "tcp",
+            name,
+            "-n",
+            "tenants",
+            "--type=merge",
+            "-p",
+            &change,
+        ];
+        stage.kubectl(&words).await?;
+    }
+    Ok(())
+}
+
+/// Waits until the operator has seen the newest spec and every pod is of the newest template.
+async fn control_planes(stage: &Stage) -> Result<()> {
+    for name in ["t1", "t2"] {
+        observed(stage, name).await?;
+        wait_for(&format!("the pods of {name}"), 300, async || {
+            let path = "jsonpath={.metadata.generation} {.status.observedGeneration} {.status.updatedReplicas} {.status.readyReplicas} {.status.replicas}";
+            let words = ["get", "deployment", name, "-n", "tenants", "-o", path];
+            let seen = stage.kubectl(&words).await?;
+            let numbers: Vec<&str> = seen.split(' ').collect();
+            ensure!(numbers.len() == 5 && numbers[0] == numbers[1] && numbers[2..] == ["2", "2", "2"], "{seen}");
+            Ok(())
+        })
+        .await?;
+    }
+    Ok(())
+}
+
+async fn observed(stage: &Stage, name: &str) -> Result<()> {
+    wait_for("the operator to see the change", 120, async || {
+        let path = "jsonpath={.metadata.generation} {.status.observedGeneration}";
+        let seen = stage
+            .kubectl(&["get", "tcp", name, "-n", "tenants", "-o", path])
+            .await?;
+        ensure!(
+            seen.split_once(' ')
+                .is_some_and(|(want, have)| want == have),
+            "{seen}"
+        );
+        Ok(())
+    })
+    .await
+}
+
+async fn node_proxies(stage: &Stage) -> Result<()> {
+    for (name, kind) in [
+        ("t1", "daemonset/steward-tcp-proxy"),
+        ("t2", "deployment/steward-tcp-proxy"),
+    ] {
+        observed(stage, name).await?;
+        let tenant = stage.tenant("tenants", name).await?;
+        let status = [
+            "rollout",
+            "status",
+            kind,
+            "-n",
+            "kube-system",
+            "--timeout=240s",
+        ];
+        tenant.kubectl(&status).await?;
+    }
+    Ok(())
+}
+
+/// Both tenants get certificates that live ten minutes and are renewed after one.
+async fn certificates(stage: &Stage) -> Result<()> {
+    patch(
+        stage,
+        r#"{"certificates":{"validity":"10m","renewBefore":"9m"}}"#,
+    )
+    .await?;
+    let mut first = Vec::new();
+    for name in ["t1", "t2"] {
+        first.push(server_certificate(stage, name).await?);
+        let labels = format!(
+            "steward.butlerlabs.dev/name={name},steward.butlerlabs.dev/certificate_lifecycle_controller"
+        );
+        let note = "certs.steward.butlerlabs.dev/rotate=now";
+        stage
+            .kubectl(&["annotate", "secrets", "-n", "tenants", "-l", &labels, note])
+            .await?;
+    }
+    let second = renewed(stage, &first).await?;
+    renewed(stage, &second).await?;
+    patch(stage, r#"{"certificates":null}"#).await?;
+    control_planes(stage).await
+}
+
+/// Waits until both API servers have another certificate than this.
+async fn renewed(stage: &Stage, before: &[String]) -> Result<Vec<String>> {
+    let mut all = Vec::new();
+    for (name, old) in ["t1", "t2"].into_iter().zip(before) {
+        let new = wait_for(&format!("a new certificate of {name}"), 240, async || {
+            let new = server_certificate(stage, name).await?;
+            ensure!(new != *old, "it is the old one");
+            Ok(new)
+        })
+        .await?;
+        all.push(new);
+    }
+    control_planes(stage).await?;
+    Ok(all)
+}
+
+async fn server_certificate(stage: &Stage, name: &str) -> Result<String> {
+    let secret = format!("{name}-api-server-certificate");
+    let path = "jsonpath={.data.apiserver\\.crt}";
+    stage
+        .kubectl(&["get", "secret", &secret, "-n", "tenants", "-o", path])
+        .await
+}
