@@ -85,6 +85,8 @@ pub(crate) enum Test {
     Routes,
     /// Both: system calls per connection and per round trip.
     Syscalls,
+    /// The whole path: what front door, gate and node proxy add to a request.
+    Path,
 }
 
 /// Where results are kept: in the repository, if this is it. A partial run

@@ -4,6 +4,7 @@
 pub(crate) mod cpu;
 pub(crate) mod idle;
 pub(crate) mod latency;
+pub(crate) mod path;
 pub(crate) mod routes;
 pub(crate) mod syscalls;
 

@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// The tests in the order of a report, with their headlines.
-const HEADLINES: [(Test, &str); 10] = [
+const HEADLINES: [(Test, &str); 11] = [
     (Test::Conn, "Front doors: CPU per TLS 1.3 connection, 600/s"),
     (Test::Rt, "Front doors: CPU per 1 KiB round trip, 8 000/s"),
     (
@@ -34,6 +34,10 @@ const HEADLINES: [(Test, &str); 10] = [
     (
         Test::Latency,
         "Connect to first byte, one connection at a time",
+    ),
+    (
+        Test::Path,
+        "The whole path: connect to first byte, then 1 KiB round trips",
     ),
     (Test::Syscalls, "System calls"),
     (Test::Routes, "One new route among 100 000"),

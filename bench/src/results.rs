@@ -20,6 +20,22 @@ pub(crate) enum Metric {
     P50,
     /// Median latency above a direct connection's, µs.
     AddedP50,
+    /// Median latency of a round trip on an open connection, µs.
+    TripP50,
+    /// The same above a direct connection's, µs.
+    AddedTripP50,
+    /// CPU of the front door per connection, µs.
+    FrontDoorCpu,
+    /// CPU of the gate per connection, µs.
+    GateCpu,
+    /// CPU of the node proxy per connection, µs.
+    NodeProxyCpu,
+    /// CPU of the front door per round trip, µs.
+    FrontDoorTripCpu,
+    /// CPU of the gate per round trip, µs.
+    GateTripCpu,
+    /// CPU of the node proxy per round trip, µs.
+    NodeProxyTripCpu,
     /// Memory of a fresh process, MiB.
     AtRest,
     /// Memory per idle connection with few of them, KiB.
@@ -81,6 +97,14 @@ impl Metric {
             Self::Rate => "per second",
             Self::P50 => "p50 µs",
             Self::AddedP50 => "added µs",
+            Self::TripP50 => "round trip p50 µs",
+            Self::AddedTripP50 => "added to it µs",
+            Self::FrontDoorCpu => "front door CPU µs",
+            Self::GateCpu => "gate CPU µs",
+            Self::NodeProxyCpu => "node proxy CPU µs",
+            Self::FrontDoorTripCpu => "front door, round trip",
+            Self::GateTripCpu => "gate, round trip",
+            Self::NodeProxyTripCpu => "node proxy, round trip",
             Self::AtRest => "at rest MiB",
             Self::FewIdle => "KiB/conn, few",
             Self::ManyIdle => "KiB/conn, many",

@@ -38,6 +38,7 @@ pub(crate) fn run(arguments: &ProxyArguments) -> Result<()> {
     )?;
     measures::cpu::run(&mut scene)?;
     measures::latency::run(&mut scene)?;
+    measures::path::run(&mut scene)?;
     measures::syscalls::run(&mut scene);
     measures::routes::run(&mut scene);
     measures::idle::run(&mut scene);
