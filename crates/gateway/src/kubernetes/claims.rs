@@ -25,6 +25,8 @@ pub struct Claim {
     pub owner: String,
     /// Older wins; see `world::seniority`.
     pub seniority: (i64, String),
+    /// Who made the claiming object, if a controller did; see `world::family`.
+    pub family: Option<(String, String)>,
 }
 
 /// The outcome: what to route, and who lost what to whom.
@@ -45,8 +47,9 @@ pub fn settle(mut claims: Vec<Claim>) -> Settled {
             None => {
                 settled.routes.insert(claim.host.clone(), claim);
             }
-            // One object may reach a name by several listeners or rules.
-            Some(first) if first.owner == claim.owner => {
+            // One object may reach a name by several listeners or rules; and one tenant by an
+            // Ingress and a TLSRoute, while it moves from one to the other.
+            Some(first) if first.owner == claim.owner || first.kin_of(&claim) => {
                 first.backends.extend(claim.backends);
                 first.backends.sort_unstable();
                 first.backends.dedup();
@@ -61,6 +64,12 @@ pub fn settle(mut claims: Vec<Claim>) -> Settled {
     settled
 }
 
+impl Claim {
+    fn kin_of(&self, other: &Self) -> bool {
+        self.family.is_some() && self.family == other.family
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -73,6 +82,7 @@ mod tests {
             one_label: false,
             owner: owner.into(),
             seniority: (born, owner.into()),
+            family: None,
         }
     }
 
@@ -86,6 +96,25 @@ mod tests {
         assert_eq!(
             settled.lost[&("a".into(), "Ingress x/young".into())],
             "Ingress x/old"
+        );
+    }
+
+    #[test]
+    fn two_objects_of_one_tenant_share_a_name() {
+        let of = |tenant: &str, owner: &str, born| Claim {
+            family: Some(("x".into(), tenant.into())),
+            ..claim("a", owner, born, 1)
+        };
+        let settled = settle(vec![
+            of("t1", "Ingress x/t1", 1),
+            of("t1", "TLSRoute x/t1", 2),
+            of("t2", "TLSRoute x/t2", 3),
+        ]);
+        assert_eq!(settled.lost.len(), 1);
+        assert!(
+            settled
+                .lost
+                .contains_key(&("a".into(), "TLSRoute x/t2".into()))
         );
     }
 

@@ -10,7 +10,7 @@ use k8s_openapi::api::networking::v1::{HTTPIngressPath, Ingress, IngressRule};
 use super::access;
 use super::claims::Claim;
 use super::hostname;
-use super::world::{Backends, CONTROLLER, PortRef, World, seniority};
+use super::world::{Backends, CONTROLLER, PortRef, World, family, seniority};
 
 const DEFAULT_CLASS: &str = "ingressclass.kubernetes.io/is-default-class";
 const LEGACY_CLASS: &str = "kubernetes.io/ingress.class";
@@ -86,6 +86,7 @@ pub fn claims(backends: &Backends<'_>, ingress: &Ingress) -> Vec<Claim> {
                 one_label: true,
                 owner: owner(ingress),
                 seniority: seniority(&ingress.metadata),
+                family: family(&ingress.metadata),
             })
         })
         .collect()

@@ -13,7 +13,7 @@ use super::claims::Claim;
 use super::conditions::Said;
 use super::hostname;
 use super::listeners::Listener;
-use super::world::{Backends, PortRef, Route, Unresolved, World, seniority};
+use super::world::{Backends, PortRef, Route, Unresolved, World, family, seniority};
 
 /// What we have to say about one parent of one route.
 #[derive(Clone, Debug)]
@@ -65,6 +65,7 @@ pub fn attach(
                         one_label: false,
                         owner: owner(route),
                         seniority: seniority(&route.metadata),
+                        family: family(&route.metadata),
                     }));
                 }
                 Said::yes("Accepted", "Accepted", "the route is attached")

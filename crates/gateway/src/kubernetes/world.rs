@@ -188,3 +188,11 @@ pub fn seniority(meta: &ObjectMeta) -> (i64, String) {
     );
     (born, name)
 }
+
+/// Namespace and uid of the controller that made an object. Both count: who may write in the
+/// namespace may change the controller's own objects there as well.
+pub fn family(meta: &ObjectMeta) -> Option<(String, String)> {
+    let owners = meta.owner_references.as_ref()?;
+    let controller = owners.iter().find(|owner| owner.controller == Some(true))?;
+    Some((meta.namespace.clone()?, controller.uid.clone()))
+}
