@@ -11,6 +11,7 @@ mod pod_load;
 mod pods;
 mod stage;
 mod tenant;
+mod watch;
 
 pub use crowd::{Crowd, Figures, Target};
 pub use load::Load;
@@ -18,3 +19,4 @@ pub use pod_load::PodLoad;
 pub use pods::Pod;
 pub use stage::{Stage, wait_for};
 pub use tenant::Tenant;
+pub use watch::Watch;

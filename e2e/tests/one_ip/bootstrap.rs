@@ -34,7 +34,7 @@ spec:
   volumes: [ { name: machine, hostPath: { path: / } } ]
 ";
 
-pub async fn a_node_comes_up_from_nothing(stage: &Stage, tenant: &Tenant) -> Result<()> {
+pub(crate) async fn a_node_comes_up_from_nothing(stage: &Stage, tenant: &Tenant) -> Result<()> {
     let worker = stage.lab.worker(1)?;
     let cni = std::fs::read_to_string(worker.path(CNI)).context("the lab's CNI")?;
     std::fs::remove_file(worker.path(CNI))?;
@@ -145,7 +145,7 @@ async fn the_cloud_controller_gets_through(tenant: &Tenant, worker: &Host) -> Re
 }
 
 /// Where the real kubectl lies on a host.
-pub async fn kubectl_on(worker: &Host) -> Result<String> {
+pub(crate) async fn kubectl_on(worker: &Host) -> Result<String> {
     let path = worker
         .script("readlink -f \"$(command -v kubectl)\"")
         .await?;

@@ -1,10 +1,8 @@
 //! What pods do with their own API server: by the Service's name, with their service account,
 //! with a client certificate, in several languages, for minutes.
 
-use std::time::Instant;
-
-use anyhow::{Result, bail, ensure};
-use steward_e2e::{Pod, Stage, Tenant, wait_for};
+use anyhow::{Result, ensure};
+use steward_e2e::{Pod, Stage, Tenant};
 
 use crate::bootstrap::kubectl_on;
 
@@ -34,7 +32,7 @@ print(*(item["metadata"]["name"] for item in answer["items"]))
 "#;
 
 /// The machine's Python, from inside a pod.
-pub const PYTHON_WORDS: [&str; 6] = [
+pub(crate) const PYTHON_WORDS: [&str; 6] = [
     "env",
     "PYTHONHOME=/machine/usr",
     "/machine/usr/lib/x86_64-linux-gnu/ld-linux-x86-64.so.2",
@@ -43,27 +41,8 @@ pub const PYTHON_WORDS: [&str; 6] = [
     "/machine/usr/bin/python3",
 ];
 
-const WATCHER: &str = r#"apiVersion: v1
-kind: Pod
-metadata: { name: watcher }
-spec:
-  restartPolicy: Never
-  terminationGracePeriodSeconds: 0
-  containers:
-  - name: box
-    image: steward.lab/toolbox:1
-    imagePullPolicy: IfNotPresent
-    command:
-    - sh
-    - -c
-    - |
-      cd /var/run/secrets/kubernetes.io/serviceaccount
-      exec curl -sSN --cacert ca.crt -H "Authorization: Bearer $(cat token)" \
-        "https://kubernetes.default.svc/api/v1/namespaces/default/configmaps?watch=1&timeoutSeconds=3600"
-"#;
-
 /// A pod may not list namespaces unless somebody lets it: grant that, then let it ask.
-pub async fn pods_ask_their_own_api_server(stage: &Stage, tenant: &Tenant) -> Result<()> {
+pub(crate) async fn pods_ask_their_own_api_server(stage: &Stage, tenant: &Tenant) -> Result<()> {
     let grant = [
         "create",
         "clusterrolebinding",
@@ -110,34 +89,4 @@ async fn a_client_certificate_is_the_pods_own(tenant: &Tenant, pod: &Pod<'_>) ->
         "the certificate did not arrive: {answer}"
     );
     Ok(())
-}
-
-/// One request that stays open while the story goes on.
-pub async fn a_watch_begins(tenant: &Tenant) -> Result<()> {
-    tenant.pod("watcher", WATCHER).await?;
-    seen(tenant, "kube-root-ca.crt").await
-}
-
-/// The route changed meanwhile; the same request still hears of what happens.
-pub async fn the_watch_saw_it_all(tenant: &Tenant, since: Instant) -> Result<()> {
-    tenant.kubectl(&["create", "configmap", "news"]).await?;
-    seen(tenant, "\"news\"").await?;
-    let path = "jsonpath={.status.phase}";
-    let phase = tenant
-        .kubectl(&["get", "pod", "watcher", "-o", path])
-        .await?;
-    ensure!(phase == "Running", "the watch ended: {phase}");
-    println!("one watch was open for {} s", since.elapsed().as_secs());
-    Ok(())
-}
-
-async fn seen(tenant: &Tenant, word: &str) -> Result<()> {
-    wait_for(&format!("{word} in the watch"), 120, async || {
-        let log = tenant.kubectl(&["logs", "watcher"]).await?;
-        if !log.contains(word) {
-            bail!("{log}");
-        }
-        Ok(())
-    })
-    .await
 }

@@ -7,10 +7,8 @@ mod inside;
 mod neighbours;
 mod outside;
 
-use std::time::Instant;
-
 use anyhow::Result;
-use steward_e2e::Stage;
+use steward_e2e::{Stage, Watch};
 
 const DOMAIN: &str = "k8s.example.com";
 
@@ -91,12 +89,11 @@ async fn two_tenants_share_one_address_and_their_pods_need_not_know() -> Result<
     t2.join(&stage.lab.worker(2)?).await?;
     t2.node_ready("worker-2").await?;
 
-    let watched = Instant::now();
     for tenant in [&t1, &t2] {
         outside::kubectl_works_by_hostname(tenant).await?;
         inside::pods_ask_their_own_api_server(&stage, tenant).await?;
     }
-    inside::a_watch_begins(&t1).await?;
+    let watch = Watch::begin(&t1).await?;
     for tenant in [&t1, &t2] {
         outside::logs_ports_and_measurements_come_back(&stage, tenant).await?;
     }
@@ -104,6 +101,8 @@ async fn two_tenants_share_one_address_and_their_pods_need_not_know() -> Result<
     neighbours::an_unknown_name_gets_an_alert(&stage, &front_door.to_string()).await?;
     neighbours::a_name_is_its_older_owners(&stage).await?;
     neighbours::only_allowed_sources_get_in(&stage, &t1).await?;
-    inside::the_watch_saw_it_all(&t1, watched).await?;
+    // Its own route changed meanwhile; the request that is open did not feel it.
+    let age = watch.still_hears().await?;
+    println!("one watch has been open for {} s", age.as_secs());
     neighbours::deleting_a_tenant_leaves_nothing(&stage, &t2).await
 }

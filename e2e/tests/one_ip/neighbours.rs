@@ -7,7 +7,7 @@ use crate::{DOMAIN, by_ingress, tenant};
 
 /// The verification of the server is skipped on purpose: it would already refuse; here the
 /// neighbour's API server itself has to. First a certificate, then a token.
-pub async fn credentials_of_one_are_refused_by_the_other(
+pub(crate) async fn credentials_of_one_are_refused_by_the_other(
     stage: &Stage,
     t1: &Tenant,
     t2: &Tenant,
@@ -41,7 +41,7 @@ pub async fn credentials_of_one_are_refused_by_the_other(
     Ok(())
 }
 
-pub async fn an_unknown_name_gets_an_alert(stage: &Stage, address: &str) -> Result<()> {
+pub(crate) async fn an_unknown_name_gets_an_alert(stage: &Stage, address: &str) -> Result<()> {
     let script = format!(
         "openssl s_client -connect {address}:443 -servername nobody.{DOMAIN} </dev/null 2>&1 || true"
     );
@@ -51,7 +51,7 @@ pub async fn an_unknown_name_gets_an_alert(stage: &Stage, address: &str) -> Resu
 }
 
 /// A younger tenant that wants the same name is told whose it is, and gets no pod.
-pub async fn a_name_is_its_older_owners(stage: &Stage) -> Result<()> {
+pub(crate) async fn a_name_is_its_older_owners(stage: &Stage) -> Result<()> {
     stage.apply(&tenant("late", &by_ingress("t1"), "")).await?;
     let path = "jsonpath={.status.conditions[?(@.type==\"EndpointReady\")]}";
     let look = ["get", "tcp", "late", "-n", "tenants", "-o", path];
@@ -75,7 +75,7 @@ pub async fn a_name_is_its_older_owners(stage: &Stage) -> Result<()> {
 
 /// Behind the shared address, too: t1 is for its workers' network, the client is elsewhere.
 /// Then for everyone here again: a changed route, which no open connection feels.
-pub async fn only_allowed_sources_get_in(stage: &Stage, t1: &Tenant) -> Result<()> {
+pub(crate) async fn only_allowed_sources_get_in(stage: &Stage, t1: &Tenant) -> Result<()> {
     allow(stage, "10.20.0.0/16").await?;
     wait_for("the client to be refused", 120, async || {
         let refused = t1.kubectl(&["get", "--raw", "/version"]).await;
@@ -120,7 +120,7 @@ async fn allow(stage: &Stage, range: &str) -> Result<()> {
     Ok(())
 }
 
-pub async fn deleting_a_tenant_leaves_nothing(stage: &Stage, tenant: &Tenant) -> Result<()> {
+pub(crate) async fn deleting_a_tenant_leaves_nothing(stage: &Stage, tenant: &Tenant) -> Result<()> {
     let (namespace, name) = (tenant.namespace(), tenant.name());
     let delete = ["delete", "tcp", name, "-n", namespace, "--timeout=120s"];
     stage.kubectl(&delete).await?;

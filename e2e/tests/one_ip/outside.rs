@@ -76,7 +76,7 @@ spec:
     )
 }
 
-pub async fn kubectl_works_by_hostname(tenant: &Tenant) -> Result<()> {
+pub(crate) async fn kubectl_works_by_hostname(tenant: &Tenant) -> Result<()> {
     let server = "jsonpath={.clusters[0].cluster.server}";
     let server = tenant.kubectl(&["config", "view", "-o", server]).await?;
     let wanted = format!("https://{}.k8s.example.com:443", tenant.name());
@@ -86,7 +86,10 @@ pub async fn kubectl_works_by_hostname(tenant: &Tenant) -> Result<()> {
     Ok(())
 }
 
-pub async fn logs_ports_and_measurements_come_back(stage: &Stage, tenant: &Tenant) -> Result<()> {
+pub(crate) async fn logs_ports_and_measurements_come_back(
+    stage: &Stage,
+    tenant: &Tenant,
+) -> Result<()> {
     let node = tenant.kubectl(&["get", "nodes", "-o", "name"]).await?;
     let node = node.trim().trim_start_matches("node/");
     tenant.pod("measures", &measures(node)).await?;
