@@ -59,7 +59,7 @@ impl Scene {
                     .await?;
             }
             Fault::AgentsCut => self.freeze_agents()?,
-            Fault::NodeClock => self.turn_a_clock().await?,
+            Fault::NodeClock => self.turn_clock(3600).await?,
             Fault::DatastoreDown => self.etcd("STOP").await?,
             // The operator would repair these faster than doctor looks.
             paused => {
@@ -106,6 +106,8 @@ impl Scene {
                     &[("server.crt", "other.crt"), ("server.key", "other.key")],
                 )
                 .await?;
+                // It reads them once, when it starts: this one never comes up.
+                self.new_pod().await?;
             }
             Fault::ReconcilerFlagRemoved => {
                 self.on_mgmt("kubectl get deployment -n tenants t1 -o json | sed 's/--endpoint-reconciler-type=none/--v=2/' | kubectl replace -f -")
@@ -116,8 +118,9 @@ impl Scene {
                     .await?;
             }
             Fault::CertificateExpired => {
-                let names =
-                    format!("DNS:{HOST},DNS:kubernetes.default.svc,DNS:localhost,IP:127.0.0.1");
+                let names = format!(
+                    "DNS:{HOST},DNS:kubernetes.default.svc,DNS:kubernetes.default.svc.cluster.local,DNS:localhost,IP:127.0.0.1"
+                );
                 self.serve_with(
                     &names,
                     "-startdate 20240101000000Z -enddate 20240201000000Z",
@@ -207,21 +210,6 @@ backend door
         Ok(())
     }
 
-    /// What a kubelet whose clock is an hour ahead writes. Hosts of a lab have one clock
-    /// between them, so it is written for it, and the kubelet held still meanwhile.
-    async fn turn_a_clock(&self) -> Result<()> {
-        self.stage.lab.worker(2)?.nudge("kubelet", Nudge::Freeze)?;
-        let later = self
-            .on_mgmt("date -u -d '+1 hour' +%Y-%m-%dT%H:%M:%S.000000Z")
-            .await?;
-        self.inside(&format!(
-            "patch lease -n kube-node-lease worker-2 --type=merge -p '{{\"spec\":{{\"renewTime\":\"{}\"}}}}'",
-            later.trim()
-        ))
-        .await?;
-        Ok(())
-    }
-
     /// Signals the members of the datastore: of the programs called etcd those in pods, and
     /// not the management cluster's own.
     pub(crate) async fn etcd(&self, signal: &str) -> Result<()> {
@@ -254,6 +242,10 @@ backend door
             &[("apiserver.crt", "new.crt"), ("apiserver.key", "new.key")],
         )
         .await?;
+        self.new_pod().await
+    }
+
+    async fn new_pod(&self) -> Result<()> {
         self.on_mgmt(
             "kubectl delete pod -n tenants -l steward.butlerlabs.dev/name=t1 --wait=false",
         )

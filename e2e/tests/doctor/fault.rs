@@ -49,8 +49,8 @@ impl Fault {
         Self::DatastoreDown,
     ];
 
-    /// The checks that may name it: agents that are cut off are seen by the kubelets first,
-    /// and by their own probes later.
+    /// The checks that may name it: agents that are cut off are missed on the way to the
+    /// kubelets first, by the servers next, and by their own probes later.
     pub(crate) fn checks(self) -> &'static [&'static str] {
         match self {
             Self::DnsWrong => &["dns-address"],
@@ -61,7 +61,11 @@ impl Fault {
             Self::SliceEdited => &["kubernetes-endpointslice"],
             Self::ProxyGoneFromOneNode => &["tcp-proxy"],
             Self::KubeProxyOldAddress => &["kube-proxy-server"],
-            Self::AgentsCut => &["kubelets-reached", "konnectivity"],
+            Self::AgentsCut => &[
+                "kubelets-reached",
+                "konnectivity-connections",
+                "konnectivity",
+            ],
             Self::NodeClock => &["node-clocks"],
             Self::LeftoverRoute => &["front-door-leftovers"],
             Self::ProxyOpensTls => &["tls-passthrough"],
@@ -88,6 +92,14 @@ impl Fault {
                 | Self::Quota
                 | Self::DatastoreDown
                 | Self::AgentsCut
+        )
+    }
+
+    /// Whether only the public way is broken: inside, everything can still be looked at.
+    pub(crate) fn is_of_the_public_way(self) -> bool {
+        matches!(
+            self,
+            Self::DnsWrong | Self::DnsMissing | Self::FrontDoorDown | Self::ProxyOpensTls
         )
     }
 

@@ -2,6 +2,7 @@
 //! name each first, with evidence, and what it says to paste has to help.
 
 mod breaking;
+mod clock;
 mod fault;
 mod mending;
 mod scene;

@@ -21,7 +21,7 @@ impl Scene {
                         .nudge_all("proxy-agent", Nudge::Thaw);
                 }
             }
-            Fault::NodeClock => stage.lab.worker(2)?.nudge("kubelet", Nudge::Thaw)?,
+            Fault::NodeClock => self.turn_clock(0).await?,
             Fault::DatastoreDown => self.etcd("CONT").await?,
             other => {
                 self.on_mgmt(command(other)).await?;

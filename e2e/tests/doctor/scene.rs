@@ -146,6 +146,10 @@ impl Scene {
                 named && said && code == Some(1),
                 "ended with {code:?}: {wrong:#?}"
             );
+            ensure!(
+                !fault.is_of_the_public_way() || findings.iter().any(|f| f["check"] == "nodes"),
+                "nobody looked past the front door: {wrong:#?}"
+            );
             Ok((first, began.elapsed()))
         })
         .await

@@ -84,6 +84,16 @@ fn walk(value: &Value, schema: &Value, path: &str) -> Result<(), Error> {
     {
         return wrong("it must not be empty".to_owned());
     }
+    if let (Some(pattern), Some(text)) = (
+        schema.get("pattern").and_then(Value::as_str),
+        value.as_str(),
+    ) {
+        let found = regex_lite::Regex::new(pattern)
+            .map_err(|e| Error::Value(format!("{path}: the chart's pattern {pattern}: {e}")))?;
+        if !found.is_match(text) {
+            return wrong(format!("{value} does not look like {pattern}"));
+        }
+    }
     children(value, schema, path)
 }
 

@@ -230,6 +230,11 @@ fn values_that_the_chart_does_not_know_get_a_sentence() {
     );
     assert_eq!(error("replicaCount=-1"), "replicaCount: -1 is less than 0");
     assert!(error("gateway").contains("name=value"));
+    assert_eq!(
+        error("metricsBindAddress=everywhere"),
+        "metricsBindAddress: \"everywhere\" does not look like ^(0|.*:[0-9]+)$"
+    );
+    assert!(error("extraArgs={v=2}").contains("extraArgs[0]: \"v=2\" does not look like ^-"));
 }
 
 #[test]

@@ -13,11 +13,15 @@ use steward_api::tenant_control_plane::TcpProxyMode;
 
 use crate::args::{Connectivity, Output};
 use crate::cluster::Management;
-use crate::output::{Health, dim, machine, table, width};
+use crate::output::{Health, cut, dim, machine, width, wrap};
 use crate::problem::Problem;
 
 mod outside;
 mod pod;
+
+/// Columns for the way, and those from which on everything has room in one line.
+const WAY: usize = 48;
+const WIDE: usize = 110;
 
 /// One try: what was tried, how it went, how long it took.
 #[derive(Clone, Debug, Serialize)]
@@ -125,15 +129,21 @@ impl Show {
             let time = done
                 .milliseconds
                 .map_or_else(|| "-".to_owned(), |ms| format!("{ms} ms"));
-            let cells = [vec![
-                format!("{:<4}", done.from),
-                format!("{:<48}", done.way),
-                format!("{time:>8}"),
-                done.detail.clone(),
-            ]];
-            let line = table(&["", "", "", ""], &cells, width().saturating_sub(2));
-            let line = line.lines().last().unwrap_or_default().to_owned();
-            outln!("{} {line}", done.health.painted());
+            let room = width();
+            let sign = done.health.painted();
+            let from = done.from;
+            if room < WIDE {
+                // What was seen gets lines of its own.
+                let way = cut(&done.way, WAY.min(room.saturating_sub(18)));
+                outln!("{sign} {from:<4} {time:>8}  {way}");
+                outln!("                {}", dim(&wrap(&done.detail, 16, room)));
+            } else {
+                let detail = cut(&done.detail, room.saturating_sub(WAY + 23));
+                outln!(
+                    "{sign} {from:<4}   {:<WAY$}   {time:>8}   {detail}",
+                    done.way
+                );
+            }
         }
         self.tries.push(done);
     }

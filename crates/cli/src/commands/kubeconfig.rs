@@ -1,13 +1,9 @@
 //! `steward kubeconfig`: the administrator's, or a fresh short-lived one.
 
-use std::io::Write as _;
-use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use kube::config::Kubeconfig as Config;
 use steward_pki::{
     Authority, KeyKind, Kubeconfig, Pair, Reading, Request, SystemKeys, Usage, Validity,
 };
@@ -15,6 +11,8 @@ use steward_pki::{
 use crate::args;
 use crate::cluster::Management;
 use crate::problem::Problem;
+
+mod merge;
 
 /// A certificate can't be taken back before it expires, so it may not live long.
 const LONGEST: Duration = Duration::from_hours(7 * 24);
@@ -28,7 +26,11 @@ pub async fn run(management: &Management, args: &args::Kubeconfig) -> Result<Exi
         None => admin,
     };
     if args.merge {
-        merge(&args.name, &text)?;
+        let wanted = match &args.user {
+            Some(user) => format!("{user}@{}", args.name),
+            None => args.name.clone(),
+        };
+        merge::merge(&management.namespace, &wanted, &text)?;
     } else {
         out!("{text}");
     }
@@ -90,71 +92,4 @@ async fn personal(
         client: Some(&client),
     };
     kubeconfig.render().map_err(|e| broken(e.to_string()))
-}
-
-/// Adds cluster, user and context under the tenant's name, replacing earlier ones,
-/// and switches to it. The file is written beside and renamed: never half.
-fn merge(tenant: &str, text: &str) -> Result<(), Problem> {
-    let file = own_file()?;
-    let problem = |why: String| Problem::File {
-        file: file.display().to_string(),
-        why,
-    };
-    let mut new = Config::from_yaml(text).map_err(|e| problem(e.to_string()))?;
-    rename(&mut new, tenant);
-    let mut merged = if file.exists() {
-        Config::read_from(&file).map_err(|e| problem(e.to_string()))?
-    } else {
-        Config::default()
-    };
-    merged.clusters.retain(|c| c.name != tenant);
-    merged.auth_infos.retain(|a| a.name != tenant);
-    merged.contexts.retain(|c| c.name != tenant);
-    merged.clusters.append(&mut new.clusters);
-    merged.auth_infos.append(&mut new.auth_infos);
-    merged.contexts.append(&mut new.contexts);
-    merged.current_context = Some(tenant.to_owned());
-    let printed = serde_saphyr::to_string(&merged).map_err(|e| problem(e.to_string()))?;
-    let beside = file.with_extension("steward-new");
-    if let Some(folder) = file.parent() {
-        std::fs::create_dir_all(folder).map_err(|e| problem(e.to_string()))?;
-    }
-    let mut out = std::fs::OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .mode(0o600)
-        .open(&beside)
-        .map_err(|e| problem(e.to_string()))?;
-    out.write_all(printed.as_bytes())
-        .map_err(|e| problem(e.to_string()))?;
-    std::fs::rename(&beside, &file).map_err(|e| problem(e.to_string()))?;
-    anstream::eprintln!("context {tenant} is in {} and current", file.display());
-    Ok(())
-}
-
-fn rename(config: &mut Config, tenant: &str) {
-    for cluster in &mut config.clusters {
-        tenant.clone_into(&mut cluster.name);
-    }
-    for user in &mut config.auth_infos {
-        tenant.clone_into(&mut user.name);
-    }
-    for context in &mut config.contexts {
-        tenant.clone_into(&mut context.name);
-        if let Some(inner) = &mut context.context {
-            tenant.clone_into(&mut inner.cluster);
-            inner.user = Some(tenant.to_owned());
-        }
-    }
-}
-
-fn own_file() -> Result<PathBuf, Problem> {
-    // Several files may be named; the first is the one kubectl would write to.
-    let given = std::env::var_os("KUBECONFIG")
-        .and_then(|v| std::env::split_paths(&v).find(|p| !p.as_os_str().is_empty()));
-    let home = std::env::var_os("HOME").map(|h| PathBuf::from(h).join(".kube/config"));
-    given.or(home).ok_or_else(|| {
-        Problem::Argument("there is no home folder to merge into; set KUBECONFIG".to_owned())
-    })
 }

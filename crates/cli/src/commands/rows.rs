@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use kube::ResourceExt;
 use serde::Serialize;
 use steward_api::TenantControlPlane;
+use steward_api::metadata::annotations;
 use steward_api::tenant_control_plane::{SecretRefStatus, TenantControlPlaneStatus};
 
 /// What `steward get` shows. The JSON form is stable: fields are added, never renamed.
@@ -20,6 +21,8 @@ pub struct Row {
     pub installed_version: Option<String>,
     /// One word.
     pub state: String,
+    /// Whether the operator is told to leave it alone; then the rest is old news.
+    pub paused: bool,
     /// Whether it can be used.
     pub available: bool,
     /// host:port.
@@ -69,6 +72,7 @@ impl Row {
             version: tenant.spec.kubernetes.version.clone(),
             installed_version: version.version,
             state: version.status.as_str().to_owned(),
+            paused: tenant.annotations().contains_key(annotations::PAUSED),
             available: holds("Available"),
             endpoint: status.control_plane_endpoint.clone(),
             mode: status
@@ -101,7 +105,11 @@ impl Row {
         cells.extend([
             self.name.clone(),
             self.version.clone(),
-            self.state.clone(),
+            if self.paused {
+                "Paused".to_owned()
+            } else {
+                self.state.clone()
+            },
             format!("{}/{}", self.ready_replicas, self.replicas),
             or_dash(&self.workers.map(|w| w.to_string())),
             or_dash(&self.certificate_days_left.map(|d| format!("{d}d"))),

@@ -192,29 +192,22 @@ async fn leftovers(cluster: &Management, used: &str, name: &str, hostname: &str)
                 && (spec.contains(&format!("\"{hostname}\""))
                     || spec.contains(&format!("`{hostname}`")));
             let namespace = object.namespace().unwrap_or_default();
-            let here = namespace == cluster.namespace;
-            let object_name = object.name_any();
-            let own = here && object_name == name;
-            if if own {
+            let of = object.labels().get("steward.butlerlabs.dev/name");
+            let ours = namespace == cluster.namespace
+                && (object.name_any() == name || of.is_some_and(|of| of == name));
+            // Another tenant's is told as a hostname that is claimed twice.
+            let strange = if ours {
                 kind != used
             } else {
-                claims && !of_a_tenant(&object, name, here)
-            } {
-                found.push(format!(
-                    "{}/{object_name} -n {namespace}",
-                    kind.to_lowercase()
-                ));
+                claims && of.is_none()
+            };
+            if strange {
+                let (kind, object) = (kind.to_lowercase(), object.name_any());
+                found.push(format!("{kind}/{object} -n {namespace}"));
             }
         }
     }
     found
-}
-
-/// Another tenant's object is that tenant's affair, and told as a hostname claimed twice;
-/// of our own there may be several, for konnectivity.
-fn of_a_tenant(object: &DynamicObject, name: &str, here: bool) -> bool {
-    let of = object.labels().get("steward.butlerlabs.dev/name");
-    of.is_some_and(|of| !here || of == name)
 }
 
 /// All objects of a kind: of the whole cluster, or of the namespace where that is all we

@@ -7,4 +7,5 @@ mod bad_input;
 mod import;
 mod install;
 mod look;
+mod people;
 mod scene;

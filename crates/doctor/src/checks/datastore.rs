@@ -29,7 +29,7 @@ pub(super) const CHECKS: &[Check] = &[
         id: "datastore-credentials",
         group: Group::ControlPlane,
         what: "the tenant's credentials for the datastore are good",
-        why: "a datastore that does not know the tenant lets its API server in for nothing",
+        why: "a datastore that does not know its API server refuses it, and it never starts",
         follows: &[],
         judge: credentials,
     },

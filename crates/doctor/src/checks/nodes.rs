@@ -28,13 +28,7 @@ pub(super) const CHECKS: &[Check] = &[
         group: Group::Inside,
         what: "every konnectivity server has every agent, and every agent every server",
         why: "an API server whose own konnectivity server lacks an agent can't reach that node: one exec or log in so many fails",
-        follows: &[
-            "konnectivity",
-            "nodes",
-            "pods",
-            "node-clocks",
-            "kubelets-reached",
-        ],
+        follows: &["konnectivity", "nodes", "pods", "node-clocks"],
         judge: connections,
     },
     Check {
@@ -50,7 +44,12 @@ pub(super) const CHECKS: &[Check] = &[
         group: Group::Inside,
         what: "the API server reaches every kubelet",
         why: "exec and logs fail without it, even when every pod is well",
-        follows: &["nodes", "konnectivity", "node-clocks"],
+        follows: &[
+            "nodes",
+            "konnectivity",
+            "konnectivity-connections",
+            "node-clocks",
+        ],
         judge: reached,
     },
     Check {

@@ -152,6 +152,7 @@ const FAULTS: &[(&str, Break)] = &[
     }),
     ("konnectivity-connections", |e| {
         e.konnectivity_servers[1].connected = 0;
+        within(e).kubelets[0].outcome = Err("no answer".into());
     }),
     ("konnectivity-connections", |e| {
         within(e).agents[0].connected = 1;
