@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use steward_api::{
     TenantControlPlaneStatus,
     conditions::{ConditionType, Reason},
+    tenant_control_plane::ExposureStatus,
 };
 
 use crate::{
@@ -28,6 +29,9 @@ pub struct Plan {
     pub tenant_objects: Vec<Object>,
     /// What else of ours may be removed inside the tenant.
     pub tenant_prune: Prune,
+    /// How the tenant is reached from now on, as the status will remember it. Whoever plans
+    /// again before the status is written must not decide otherwise.
+    pub exposure: Option<ExposureStatus>,
     /// Where the operator should knock to fill [`crate::Observed::reach`] next time.
     pub knock: Option<Knock>,
     /// What is waited for. A plan with waits is still applied as far as it goes.

@@ -22,6 +22,7 @@ use crate::{
     object::{Kind, Object, ObjectKey},
     observed::{Inside, Observed, Platform},
     outcome::{DatastoreWish, Knock, Plan, Prune, Wait},
+    report::exposure,
     settings::Settings,
     validate::{Validated, wait},
     way::{self, Way, Ways},
@@ -116,6 +117,7 @@ impl<'a> Draft<'a> {
         self.plan.objects.push(service);
         let foundations = self.workshop.foundations()?;
         self.plan.objects.extend(foundations);
+        self.plan.exposure = ways.as_ref().ok().map(exposure);
         let complete = match ways {
             Ok(ways) => self.with_endpoint(&ways)?,
             Err(wait) => {

@@ -3,6 +3,8 @@
 mod conditions;
 mod status;
 
+pub(crate) use status::exposure;
+
 use jiff::Timestamp;
 use steward_api::{
     TenantControlPlaneStatus,

@@ -69,7 +69,7 @@ pub(crate) const ALL: [Step; 9] = [
     step(
         "operator replaced",
         SEAMLESS,
-        Act::Restart("deployment/steward-controller-manager"),
+        Act::Restart("deployment/steward"),
     ),
     step("all certificates renewed", SEAMLESS, Act::Certificates),
 ];

@@ -156,6 +156,7 @@ async fn follow(
     } = Box::pin(observe::observe(context, tenant)).await?;
     let mut pass = 0;
     let mut changes = Vec::new();
+    let written = observed.tenant.status.clone();
     let (report, error) = loop {
         pass += 1;
         let validated = match steward_plan::validate(&context.settings, &observed) {
@@ -173,6 +174,11 @@ async fn follow(
         changes.append(&mut done.applied.changes);
         if again {
             observed.live = done.applied.live;
+            // What was decided stays decided, though what it was decided by has changed with it.
+            if let Some(exposure) = plan.exposure {
+                let status = observed.tenant.status.get_or_insert_default();
+                status.exposure = Some(exposure);
+            }
             continue;
         }
         carry_out::inside(&plan, session.as_deref(), &mut done).await;
@@ -184,6 +190,7 @@ async fn follow(
             error,
         );
     };
+    observed.tenant.status = written;
     tell(context, api, &observed.tenant, &report).await?;
     claim_datastores(context, &observed.tenant);
     match error.or_else(|| unreached(&observed.inside)) {

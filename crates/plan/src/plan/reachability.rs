@@ -180,7 +180,7 @@ fn without_proxy(tenant: &Validated, observed: &Observed, ways: &Ways) -> Inner 
     let own_endpoints = !(announceable || advertised && way.port == API_SERVER_PORT);
     let leaving = unwanted(tenant, observed);
     let settled = told(tenant, observed) == Some(own_endpoints) && rolled_out(tenant, observed);
-    let keep = !leaving.is_empty() && !settled;
+    let keep = !leaving.is_empty() && (ways.moving() || !settled);
     let mut waits = Vec::new();
     if way.by_name() {
         waits.push(wait(
@@ -207,7 +207,8 @@ fn without_proxy(tenant: &Validated, observed: &Observed, ways: &Ways) -> Inner 
         own_endpoints,
         endpoints,
         keep: if keep { keys(&leaving) } else { Vec::new() },
-        gate: tenant.has_gate() || ways.by_name() || keep,
+        // As long as a proxy is there, whether wanted or not.
+        gate: tenant.has_gate() || ways.by_name() || !leaving.is_empty(),
         waits,
     }
 }

@@ -189,7 +189,8 @@ pub(super) fn status(
     }
 }
 
-fn exposure(ways: &Ways) -> ExposureStatus {
+/// How the tenant is reached.
+pub(crate) fn exposure(ways: &Ways) -> ExposureStatus {
     let way = &ways.active;
     let name = |host: &str| {
         host.parse::<std::net::IpAddr>()
