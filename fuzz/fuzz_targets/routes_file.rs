@@ -1,32 +1,15 @@
 //! The gateway's routes file: routes or a sentence, never a panic; and no host twice.
 
 #![no_main]
-// The gateway itself brings a Kubernetes client. Its parser is taken by path, and of what a route
-// is, only the shape.
+// The gateway itself brings a Kubernetes client; its parser, and what that needs, is taken by path.
 #[path = "../../crates/gateway/src/file.rs"]
 #[allow(dead_code, reason = "the gateway reads files, this does not")]
 mod file;
 #[path = "../../crates/gateway/src/host.rs"]
 #[allow(dead_code, reason = "the gateway looks hosts up, this does not")]
 mod host;
-mod route {
-    //! The shape of a route, as in the gateway.
-
-    #[derive(Debug, Clone, PartialEq, Eq, Default)]
-    pub struct RouteSpec {
-        pub backends: Vec<std::net::SocketAddr>,
-        pub send_proxy: Option<ProxyVersion>,
-        pub allow: Vec<ipnet::IpNet>,
-        pub max_connections: Option<u32>,
-        pub max_handshakes_per_second: Option<u32>,
-    }
-
-    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-    pub enum ProxyVersion {
-        V1,
-        V2,
-    }
-}
+#[path = "../../crates/gateway/src/spec.rs"]
+mod spec;
 
 use std::{collections::HashSet, path::Path};
 

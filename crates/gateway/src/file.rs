@@ -14,7 +14,7 @@ use serde_saphyr::Spanned;
 
 use crate::{
     host::Host,
-    route::{ProxyVersion, RouteSpec},
+    spec::{ProxyVersion, RouteSpec},
 };
 
 /// Why a routes file can't be used.

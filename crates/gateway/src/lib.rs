@@ -17,10 +17,12 @@ pub mod proxy;
 pub mod reload;
 pub mod route;
 pub mod run;
+pub mod spec;
 pub mod table;
 pub mod trie;
 
 pub use host::Host;
 pub use proxy::{Gateway, Trust};
-pub use route::{ProxyVersion, Route, RouteSpec};
+pub use route::Route;
+pub use spec::{ProxyVersion, RouteSpec};
 pub use table::{Router, Table};

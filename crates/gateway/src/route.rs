@@ -18,32 +18,7 @@ use crate::{
     trie::Keyed,
 };
 
-/// What a route is made from. Valid by construction of its parts.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct RouteSpec {
-    /// Where connections go; more than 64 are not used. May be empty while a
-    /// tenant has no pod: clients then get an alert.
-    pub backends: Vec<SocketAddr>,
-    /// The PROXY header that backends get.
-    pub send_proxy: Option<ProxyVersion>,
-    /// Who may connect; empty is everyone.
-    pub allow: Vec<IpNet>,
-    /// Connections at a time.
-    pub max_connections: Option<u32>,
-    /// New connections per second.
-    pub max_handshakes_per_second: Option<u32>,
-    /// A wildcard host stands for one label and not for several: what it means in an Ingress.
-    pub one_label: bool,
-}
-
-/// A version of the PROXY protocol.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ProxyVersion {
-    /// The text header.
-    V1,
-    /// The binary header.
-    V2,
-}
+pub use crate::spec::{ProxyVersion, RouteSpec};
 
 /// A route in the table. Immutable but for its state.
 #[derive(Debug)]

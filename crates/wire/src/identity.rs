@@ -10,6 +10,7 @@
 mod files;
 mod pem;
 mod server;
+mod sessions;
 #[cfg(test)]
 pub(crate) mod testing;
 #[cfg(test)]

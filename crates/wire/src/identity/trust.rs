@@ -12,11 +12,9 @@ use super::{
     Error,
     files::{Content, Followed, Follows},
     pem,
+    sessions::Sessions,
 };
 use crate::tls;
-
-/// How many upstreams' sessions are remembered. A node proxy has one.
-const SESSIONS: usize = 16;
 
 /// A client configuration that believes the CAs in a file, as the file is now.
 #[derive(Debug)]
@@ -66,6 +64,6 @@ fn load(path: &Path, content: &Content) -> Result<Arc<ClientConfig>, Error> {
         .map_err(unusable)?
         .with_root_certificates(roots)
         .with_no_client_auth();
-    config.resumption = Resumption::in_memory_sessions(SESSIONS);
+    config.resumption = Resumption::store(Arc::new(Sessions::default()));
     Ok(Arc::new(config))
 }

@@ -6,7 +6,10 @@ use proptest::prelude::*;
 use rustls::{ClientConnection, ServerConnection};
 
 use super::*;
-use crate::identity::testing::{Authority, client_config, server_config};
+use crate::identity::{
+    Trust,
+    testing::{Authority, client_config, server_config},
+};
 
 fn tunnel() -> Vec<Vec<u8>> {
     vec![b"steward-tunnel/1".to_vec()]
@@ -221,6 +224,36 @@ fn a_second_connection_resumes_the_first() {
             Some(rustls::HandshakeKind::Resumed)
         ]
     );
+}
+
+#[test]
+fn a_crowd_that_comes_at_once_resumes() {
+    let authority = Authority::new("ca");
+    let dir = tempfile::tempdir().unwrap();
+    let ca = dir.path().join("ca.crt");
+    std::fs::write(&ca, authority.pem()).unwrap();
+    let (trust, _) = Trust::open(&ca).unwrap();
+    let mut server = server_config(&authority, "t1.example.com");
+    server.alpn_protocols = tunnel();
+    let server = Arc::new(server);
+    for expected in [rustls::HandshakeKind::Full, rustls::HandshakeKind::Resumed] {
+        let mut crowd: Vec<_> = (0..30)
+            .map(|_| {
+                let mut wired = Wired::new(&authority, 65_536);
+                let config = trust.client_config();
+                wired.server = ServerLeg::new(Arc::clone(&server)).unwrap();
+                wired.client = ClientLeg::new(config, server_name(), tunnel()).unwrap();
+                wired
+            })
+            .collect();
+        for wired in &mut crowd {
+            wired.settle().unwrap();
+            wired.server.seal(b"answer", &mut wired.to_client).unwrap();
+            wired.settle().unwrap();
+            let kind = wired.client.leg.connection().handshake_kind();
+            assert_eq!(kind, Some(expected));
+        }
+    }
 }
 
 #[test]
