@@ -41,7 +41,7 @@ pub struct Watch<'t> {
 }
 
 impl<'t> Watch<'t> {
-    /// Lets a pod watch ConfigMaps through `kubernetes.default.svc`, once CoreDNS knows it.
+    /// Lets a pod watch `ConfigMaps` through `kubernetes.default.svc`, once CoreDNS knows it.
     pub async fn begin(tenant: &'t Tenant) -> Result<Self> {
         tenant.pod("watcher", WATCHER).await?;
         let watch = Self {

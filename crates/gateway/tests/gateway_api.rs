@@ -3,6 +3,11 @@
 //!
 //! Owns no data plane: which connection follows from a route is shown elsewhere.
 
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test that can't set up its scene fails"
+)]
+
 use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -243,9 +248,8 @@ async fn a_route_attaches_and_is_counted(cluster: &Cluster) -> Result<()> {
 }
 
 fn holds(conditions: &Value, type_: &str, status: &str) -> bool {
-    let all = conditions.as_array().into_iter().flatten();
-    all.into_iter()
-        .any(|c| c["type"] == type_ && c["status"] == status)
+    let mut all = conditions.as_array().into_iter().flatten();
+    all.any(|c| c["type"] == type_ && c["status"] == status)
 }
 
 async fn a_listener_that_opens_tls_is_refused(cluster: &Cluster) -> Result<()> {

@@ -129,7 +129,7 @@ pub struct Platform {
     pub tls_route: Option<TlsRouteVersion>,
     /// Whether Traefik's IngressRouteTCP is served.
     pub ingress_route_tcp: bool,
-    /// Names of the IngressClasses, and whether it is the default one; `None` if they
+    /// Names of the `IngressClasses`, and whether it is the default one; `None` if they
     /// could not be read.
     pub ingress_classes: Option<BTreeMap<String, bool>>,
     /// Addresses at which `NodePorts` answer: ready nodes, external before internal.

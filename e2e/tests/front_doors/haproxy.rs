@@ -98,8 +98,8 @@ async fn servers(stage: &Stage, namespace: &str, service: &Value) -> Result<(Str
     let slices = read(stage, &["endpointslices", "-n", namespace, "-l", &label]).await?;
     let mut lines = String::new();
     for slice in &slices {
-        let target = slice["ports"].as_array().into_iter().flatten();
-        let Some(target) = target.into_iter().find(|p| p["name"] == *port) else {
+        let mut ports = slice["ports"].as_array().into_iter().flatten();
+        let Some(target) = ports.find(|p| p["name"] == *port) else {
             continue;
         };
         for endpoint in slice["endpoints"].as_array().into_iter().flatten() {
