@@ -233,6 +233,7 @@ fn report(scene: &mut Scene, ways: &[Way<'_>], costs: &[Cost]) {
     }
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "has the shape of all the others")]
 fn gate(setting: &Setting<'_>) -> Result<Vec<Program>> {
     let arguments = [
         format!("--listen=0.0.0.0:{}", setting.port),

@@ -12,7 +12,8 @@ use steward_e2e::{Crowd, Figures, PodLoad, Stage, Target, Tenant, wait_for};
 
 /// What happens may cut connections, but a request on a new one must not fail.
 const SEAMLESS: bool = true;
-/// A process that others connect to directly is gone until its kubelet starts it again.
+/// A process is gone with what it carried, requests under way among it; where clients connect to
+/// it directly, until its kubelet starts it again.
 const FELT: bool = false;
 
 fn tenant(name: &str, mode: &str) -> String {

@@ -38,7 +38,7 @@ pub(crate) const ALL: [Step; 9] = [
     ),
     step(
         "one of two gates killed",
-        SEAMLESS,
+        FELT,
         Act::Kill(&[("mgmt", "steward-gate")]),
     ),
     step(
