@@ -75,6 +75,26 @@ async fn what_is_fixed_at_creation_stays() -> Result<()> {
 }
 
 #[tokio::test]
+async fn a_tenant_stays_where_its_data_is() -> Result<()> {
+    let server = Server::new("data").await?;
+    let base = tenant("spec: {dataStore: mispelt}");
+    try_changes(&server, &base, &[("spec: {dataStore: default}", "")]).await?;
+    let used = json!({ "storage": { "dataStoreName": "default" } });
+    server.report(&base, &used).await?;
+    let moved = server
+        .change(&base, &yaml("spec: {dataStore: other}"))
+        .await;
+    expect(
+        moved,
+        "spec.dataStore: the tenant's data is in the DataStore",
+    )?;
+    let same = yaml("spec: {dataStore: default, writePermissions: {blockUpdate: true}}");
+    server.change(&base, &same).await?;
+    server.report(&base, &used).await?;
+    Ok(())
+}
+
+#[tokio::test]
 async fn a_load_balancer_class_is_fixed_only_while_there_is_a_load_balancer() -> Result<()> {
     let server = Server::new("class").await?;
     let base = tenant(

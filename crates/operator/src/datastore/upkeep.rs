@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use etcd_client::{AlarmAction, AlarmType, Client};
+use etcd_client::{AlarmAction, AlarmOptions, AlarmType, Client};
 
 use super::{
     Error, Health,
@@ -141,15 +141,24 @@ async fn defragment(access: &Access, endpoint: &str) -> Result<u64, Error> {
     Ok(u64::try_from(status.db_size()).unwrap_or(0))
 }
 
+/// An alarm is a member's own, and is disarmed by its name.
 async fn disarm(access: &Access) -> Result<(), Error> {
     let endpoint = access.endpoints.join(",");
     let any = access.endpoints.first().map_or("", String::as_str);
-    dial(access, any)
-        .await?
-        .maintenance_client()
-        .alarm(AlarmAction::Deactivate, AlarmType::Nospace, None)
+    let refused = |error: etcd_client::Error| explain(&endpoint, "disarm its alarm", &error);
+    let mut member = dial(access, any).await?.maintenance_client();
+    let raised = member
+        .alarm(AlarmAction::Get, AlarmType::Nospace, None)
         .await
-        .map_err(|error| explain(&endpoint, "disarm its alarm", &error))?;
+        .map_err(refused)?;
+    for alarm in raised.alarms() {
+        let mut options = AlarmOptions::new();
+        options.with_member(alarm.member_id());
+        member
+            .alarm(AlarmAction::Deactivate, AlarmType::Nospace, Some(options))
+            .await
+            .map_err(refused)?;
+    }
     Ok(())
 }
 

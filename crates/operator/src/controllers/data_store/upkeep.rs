@@ -34,14 +34,19 @@ pub(super) fn consider(context: &Context, store: &DataStore, found: &Found) {
     tokio::spawn(async move {
         let outcome = upkeep::step(&access, &health, thrift).await;
         drop(running);
-        let (warning, reason, note) = match outcome {
+        let (warning, reason, action, note) = match outcome {
             Ok(None) => return,
-            Ok(Some(done)) => (false, reason(&done), sentence(&done)),
-            Err(error) => (true, "DefragmentationFailed", error.to_string()),
+            Ok(Some(done)) => (false, reason(&done), action(&done), sentence(&done)),
+            Err(error) => (
+                true,
+                "DefragmentationFailed",
+                "Defragment".into(),
+                error.to_string(),
+            ),
         };
         tracing::info!(datastore = name, reason, note, "upkeep");
         events
-            .publish(&reference, warning, reason, "Defragment", &note)
+            .publish(&reference, warning, reason, &action, &note)
             .await;
         if !warning {
             // The next member, if another one needs it.
@@ -54,6 +59,17 @@ const fn reason(done: &Done) -> &'static str {
     match done {
         Done::Defragmented { .. } => "Defragmented",
         Done::AlarmDisarmed => "AlarmDisarmed",
+    }
+}
+
+/// Events that differ in nothing but their note become one: each member's gets an action of its own.
+fn action(done: &Done) -> String {
+    match done {
+        Done::Defragmented { before, .. } => {
+            let member = before.endpoint.split('.').next().unwrap_or_default();
+            format!("Defragment {member}")
+        }
+        Done::AlarmDisarmed => "Disarm".into(),
     }
 }
 

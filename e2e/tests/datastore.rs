@@ -1,0 +1,369 @@
+//! Many tenants on one datastore that Steward runs: three members with volumes, of which one dies; who may read
+//! what; space that is given back; and that nothing remains of tenants that are gone.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, ensure};
+use steward_e2e::{Stage, Tenant, wait_for};
+use steward_lab::{parts, progress::Progress};
+
+const TENANTS: usize = 10;
+const AWAKE: usize = 3;
+
+/// No provisioner here: volumes made by hand are as real.
+const VOLUMES: &str = "for member in 0 1 2; do
+  install -d -o 65532 -g 65532 -m 700 /run/members/$member
+  kubectl apply -f - <<MANIFEST
+apiVersion: v1
+kind: PersistentVolume
+metadata: { name: member-$member }
+spec:
+  storageClassName: by-hand
+  capacity: { storage: 10Gi }
+  accessModes: [ ReadWriteOnce ]
+  hostPath: { path: /run/members/$member, type: Directory }
+MANIFEST
+done
+kubectl apply -f - <<MANIFEST
+apiVersion: storage.k8s.io/v1
+kind: StorageClass
+metadata: { name: by-hand }
+provisioner: kubernetes.io/no-provisioner
+volumeBindingMode: WaitForFirstConsumer
+MANIFEST
+";
+
+const VALUES: [&str; 4] = [
+    "defaultDataStore.replicas=3",
+    "defaultDataStore.emptyDir.enabled=false",
+    "defaultDataStore.storage.storageClassName=by-hand",
+    "extraArgs[0]=--defragment-above=16Mi",
+];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ten_tenants_share_three_members_and_nothing_else() -> Result<()> {
+    let stage = Stage::bare("store", 0).await?;
+    stage.lab.mgmt().script(VOLUMES).await?;
+    stage.install(&VALUES).await?;
+    stage.apply(&manifests(0..1)).await?;
+    tenant(&stage, 0).await?;
+    eprintln!("{}", where_the_time_went(&stage).await?);
+    stage.apply(&manifests(1..TENANTS)).await?;
+    let mut tenants = Vec::new();
+    for number in 0..TENANTS {
+        tenants.push(tenant(&stage, number).await?);
+    }
+    eprintln!("{TENANTS} tenants are available");
+    let etcd = Etcd::new(&stage).await?;
+    a_budget_protects_the_members(&stage).await?;
+    credentials_open_nobody_else_s_keys(&stage, &etcd).await?;
+    // The rest needs a few that work. The others are asleep with all their data.
+    for sleeper in tenants.split_off(AWAKE) {
+        let words = [
+            "scale",
+            "tcp",
+            sleeper.name(),
+            "-n",
+            "tenants",
+            "--replicas=0",
+        ];
+        stage.kubectl(&words).await?;
+    }
+    tenants_go_on_when_a_member_dies(&stage, &tenants).await?;
+    eprintln!("a member died and came back");
+    space_is_given_back_member_by_member(&stage, &etcd).await?;
+    nothing_is_left(&stage, &etcd).await
+}
+
+fn manifests(numbers: std::ops::Range<usize>) -> String {
+    let namespace = "apiVersion: v1\nkind: Namespace\nmetadata: { name: tenants }\n";
+    let tenants = numbers.map(|number| {
+        format!(
+            "---
+apiVersion: steward.butlerlabs.dev/v1alpha1
+kind: TenantControlPlane
+metadata: {{ name: t{number}, namespace: tenants }}
+spec:
+  kubernetes: {{ version: v1.36.3 }}
+  controlPlane:
+    deployment: {{ replicas: 1, resources: {{ apiServer: {{ requests: {{ cpu: 10m }} }}, controllerManager: {{ requests: {{ cpu: 10m }} }}, scheduler: {{ requests: {{ cpu: 10m }} }} }} }}
+    service: {{ serviceType: ClusterIP }}
+"
+        )
+    });
+    std::iter::once(namespace.to_owned())
+        .chain(tenants)
+        .collect()
+}
+
+/// Tenants inside the cluster's network: asked from there.
+async fn tenant(stage: &Stage, number: usize) -> Result<Tenant> {
+    let tenant = stage.tenant("tenants", &format!("t{number}")).await?;
+    Ok(tenant.seen_from(stage.lab.mgmt()))
+}
+
+/// From `kubectl apply` to Available, as the objects' own times tell it.
+async fn where_the_time_went(stage: &Stage) -> Result<String> {
+    let read = async |kind: &str, name: &[&str], path: &str| {
+        let output = format!("jsonpath={path}");
+        let mut words = vec!["get", kind, "-n", "tenants", "-o", &output];
+        words.extend(name);
+        stage.kubectl(&words).await
+    };
+    let pod = ["-l", "steward.butlerlabs.dev/name=t0"];
+    let server = ".items[0].status.containerStatuses[?(@.name==\"kube-apiserver\")]";
+    let applied = read("tcp", &["t0"], "{.metadata.creationTimestamp}").await?;
+    let scheduled = read("pods", &pod, "{.items[0].status.startTime}").await?;
+    let started = read(
+        "pods",
+        &pod,
+        &format!("{{{server}.state.running.startedAt}}"),
+    )
+    .await?;
+    let ready = ".items[0].status.conditions[?(@.type==\"Ready\")].lastTransitionTime";
+    let ready = read("pods", &pod, &format!("{{{ready}}}")).await?;
+    let path = "{.status.conditions[?(@.type==\"Available\")].lastTransitionTime}";
+    let available = read("tcp", &["t0"], path).await?;
+    Ok(format!(
+        "applied {applied}, pod scheduled {scheduled}, API server started {started}, \
+         pod ready {ready}, tenant Available {available}"
+    ))
+}
+
+async fn a_budget_protects_the_members(stage: &Stage) -> Result<()> {
+    let path = "jsonpath={.spec.maxUnavailable} {.status.currentHealthy}";
+    let words = [
+        "get",
+        "pdb",
+        "default-etcd",
+        "-n",
+        "steward-system",
+        "-o",
+        path,
+    ];
+    let budget = stage.kubectl(&words).await?;
+    ensure!(budget == "1 3", "{budget}");
+    let path = "jsonpath={.items[*].status.phase}";
+    let words = ["get", "pvc", "-n", "steward-system", "-o", path];
+    let claims = stage.kubectl(&words).await?;
+    ensure!(claims == "Bound Bound Bound", "{claims}");
+    Ok(())
+}
+
+async fn credentials_open_nobody_else_s_keys(stage: &Stage, etcd: &Etcd<'_>) -> Result<()> {
+    let own = uid(stage, "t0").await?;
+    let other = uid(stage, "t1").await?;
+    let keys = ["server.crt", "server.key"];
+    let login = etcd
+        .login("tenants", "t0-datastore-certificate", keys)
+        .await?;
+    let read = |uid: &str| format!("get /{uid}/ --prefix --keys-only --limit=3");
+    let found = etcd.ctl(&login, &read(&own)).await?;
+    ensure!(found.contains(&format!("/{own}/")), "{found}");
+    for forbidden in [
+        read(&other),
+        format!("put /{other}/mine yes"),
+        format!("del /{other}/ --prefix"),
+        "get / --prefix --keys-only --limit=1".to_owned(),
+        "user list".to_owned(),
+        format!("role grant-permission {own} readwrite /{other}/ --prefix"),
+    ] {
+        let refused = match etcd.ctl(&login, &forbidden).await {
+            Err(refused) => format!("{refused:#}"),
+            Ok(answer) => anyhow::bail!("{forbidden} was answered: {answer}"),
+        };
+        ensure!(
+            refused.contains("permission denied"),
+            "{forbidden}: {refused}"
+        );
+    }
+    Ok(())
+}
+
+async fn uid(stage: &Stage, tenant: &str) -> Result<String> {
+    let path = "jsonpath={.metadata.uid}";
+    stage
+        .kubectl(&["get", "tcp", tenant, "-n", "tenants", "-o", path])
+        .await
+}
+
+async fn tenants_go_on_when_a_member_dies(stage: &Stage, tenants: &[Tenant]) -> Result<()> {
+    for tenant in tenants {
+        tenant.kubectl(&["create", "configmap", "before"]).await?;
+    }
+    let victim = "default-etcd-1";
+    let words = [
+        "delete",
+        "pod",
+        victim,
+        "-n",
+        "steward-system",
+        "--force",
+        "--grace-period=0",
+    ];
+    stage.kubectl(&words).await?;
+    for tenant in tenants {
+        wait_for(&format!("{} to write", tenant.name()), 120, async || {
+            tenant.kubectl(&["create", "configmap", "after"]).await
+        })
+        .await?;
+        let found = tenant.kubectl(&["get", "configmaps", "-o", "name"]).await?;
+        ensure!(found.contains("configmap/before"), "{found}");
+    }
+    wait_for("all members to be back", 240, async || {
+        let path = "jsonpath={.status.managed.readyReplicas} {.status.ready}";
+        let state = stage
+            .kubectl(&["get", "datastore", "default", "-o", path])
+            .await?;
+        ensure!(state == "3 true", "{state}");
+        Ok(())
+    })
+    .await
+}
+
+/// A lot is written and deleted. Compaction frees it, defragmentation gives it back.
+async fn space_is_given_back_member_by_member(stage: &Stage, etcd: &Etcd<'_>) -> Result<()> {
+    let root = etcd.root().await?;
+    etcd.fill(&root, 40).await?;
+    etcd.ctl(&root, "del /ballast/ --prefix").await?;
+    let status = etcd.ctl(&root, "endpoint status -w fields").await?;
+    let revision = status
+        .lines()
+        .find_map(|line| line.strip_prefix("\"Revision\" : "))
+        .with_context(|| format!("no revision in {status}"))?;
+    etcd.ctl(&root, &format!("compact {revision} --physical"))
+        .await?;
+    let members = wait_for("every member to be defragmented", 400, async || {
+        let path = "jsonpath={range .items[*]}{.note}{\"\\n\"}{end}";
+        let field = "--field-selector=reason=Defragmented";
+        let words = [
+            "get",
+            "events.events.k8s.io",
+            "-n",
+            "default",
+            field,
+            "-o",
+            path,
+        ];
+        let notes = stage.kubectl(&words).await?;
+        for member in ["default-etcd-0.", "default-etcd-1.", "default-etcd-2."] {
+            ensure!(notes.contains(member), "{notes}");
+        }
+        Ok(notes)
+    })
+    .await?;
+    eprint!("{members}");
+    Ok(())
+}
+
+async fn nothing_is_left(stage: &Stage, etcd: &Etcd<'_>) -> Result<()> {
+    let words = ["delete", "tcp", "--all", "-n", "tenants", "--timeout=240s"];
+    stage.kubectl(&words).await?;
+    let root = etcd.root().await?;
+    for (what, expected) in [("user list", "root"), ("role list", "root")] {
+        let found = etcd.ctl(&root, what).await?;
+        ensure!(found.trim() == expected, "{what}: {found}");
+    }
+    let keys = etcd.ctl(&root, "get / --prefix --keys-only").await?;
+    ensure!(keys.trim().is_empty(), "still there: {keys}");
+    wait_for("an empty namespace", 180, async || {
+        let kinds = "secrets,services,deployments,pods,poddisruptionbudgets,configmaps";
+        let left = stage
+            .kubectl(&["get", kinds, "-n", "tenants", "-o", "name"])
+            .await?;
+        ensure!(
+            left.trim() == "configmap/kube-root-ca.crt",
+            "still there: {left}"
+        );
+        Ok(())
+    })
+    .await
+}
+
+/// etcdctl on the management cluster's node, as somebody.
+struct Etcd<'s> {
+    stage: &'s Stage,
+    program: PathBuf,
+}
+
+/// Files with a client certificate and its key.
+struct Login {
+    certificate: PathBuf,
+    key: PathBuf,
+}
+
+impl<'s> Etcd<'s> {
+    async fn new(stage: &'s Stage) -> Result<Self> {
+        let options = parts::Options::from_env()?;
+        let work = move || parts::ensure(parts::Part::Etcd, &options, &Progress::stderr());
+        let programs = tokio::task::spawn_blocking(work).await??;
+        let program = programs.path("etcdctl")?.to_owned();
+        Ok(Self { stage, program })
+    }
+
+    async fn root(&self) -> Result<Login> {
+        let keys = ["tls.crt", "tls.key"];
+        self.login("steward-system", "default-etcd-root", keys)
+            .await
+    }
+
+    /// What a Secret holds, as files: certificate and key.
+    async fn login(&self, namespace: &str, secret: &str, keys: [&str; 2]) -> Result<Login> {
+        let mut files = Vec::new();
+        for key in keys {
+            let file = self.stage.folder().join(format!("{secret}-{key}"));
+            let entry = key.replace('.', "\\.");
+            let script = format!(
+                "umask 077; kubectl get secret {secret} -n {namespace} -o 'jsonpath={{.data.{entry}}}' | base64 -d > {}",
+                file.display()
+            );
+            self.stage.lab.mgmt().script(&script).await?;
+            files.push(file);
+        }
+        let [certificate, key] = files.try_into().ok().context("two files")?;
+        Ok(Login { certificate, key })
+    }
+
+    /// The command so far: whom to ask and who asks. Pods are asked by address, which no certificate names.
+    async fn command(&self, login: &Login) -> Result<String> {
+        let path = "jsonpath={.status.podIP}";
+        let words = [
+            "get",
+            "pod",
+            "default-etcd-0",
+            "-n",
+            "steward-system",
+            "-o",
+            path,
+        ];
+        let address = self.stage.kubectl(&words).await?;
+        Ok(format!(
+            "{} --endpoints=https://{address}:2379 --insecure-skip-tls-verify --cert={} --key={}",
+            self.program.display(),
+            login.certificate.display(),
+            login.key.display(),
+        ))
+    }
+
+    async fn ctl(&self, login: &Login, words: &str) -> Result<String> {
+        let command = self.command(login).await?;
+        Ok(self
+            .stage
+            .lab
+            .mgmt()
+            .script(&format!("{command} {words}"))
+            .await?)
+    }
+
+    /// Writes so many megabytes.
+    async fn fill(&self, login: &Login, megabytes: usize) -> Result<()> {
+        let command = self.command(login).await?;
+        let script = format!(
+            "head -c 1000000 /dev/zero | tr '\\0' x > {folder}/megabyte
+for number in $(seq {megabytes}); do {command} put /ballast/$number < {folder}/megabyte; done",
+            folder = self.stage.folder().display()
+        );
+        self.stage.lab.mgmt().script(&script).await?;
+        Ok(())
+    }
+}
