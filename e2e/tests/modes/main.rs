@@ -75,25 +75,29 @@ async fn a_tenant_changes_its_ways_and_nobody_notices() -> Result<()> {
     let told = |what: &str, figures: &Figures| eprintln!("{what}: {figures}");
 
     let mut steps: Vec<(&str, Figures)> = Vec::new();
+    let mut step = |what, figures: Figures| {
+        told(what, &figures);
+        steps.push((what, figures));
+    };
     scene.certificate_is_rotated_without_a_restart().await?;
-    steps.push(("certificate of the proxy rotated", pods.take().await?));
+    step("certificate of the proxy rotated", pods.take().await?);
     scene
         .proxy(r#"{"mode":"EndToEnd","internalEndpoint":null}"#)
         .await?;
     scene
         .wait_proxy("daemonset", "deployment", "240.0.0.1")
         .await?;
-    steps.push(("Terminate to EndToEnd", pods.take().await?));
+    step("Terminate to EndToEnd", pods.take().await?);
     scene.proxy(r#"{"mode":"Terminate"}"#).await?;
     scene
         .wait_proxy("deployment", "daemonset", "10.20.0.11")
         .await?;
-    steps.push(("EndToEnd to Terminate", pods.take().await?));
+    step("EndToEnd to Terminate", pods.take().await?);
 
     scene.to_gateway().await?;
-    steps.push(("Ingress to Gateway", pods.take().await?));
+    step("Ingress to Gateway", pods.take().await?);
     let balanced = scene.to_load_balancer_without_proxy().await?;
-    steps.push(("Gateway to LoadBalancer, proxy off", pods.take().await?));
+    step("Gateway to LoadBalancer, proxy off", pods.take().await?);
     let own = Target {
         name: balanced.ip().to_string(),
         address: balanced,
@@ -101,17 +105,14 @@ async fn a_tenant_changes_its_ways_and_nobody_notices() -> Result<()> {
     };
     let by_address = Crowd::start(&client, &own, 20)?;
     scene.to_ingress_with_proxy().await?;
-    steps.push((
+    step(
         "LoadBalancer to Ingress, proxy EndToEnd",
         pods.take().await?,
-    ));
+    );
     let by_address = by_address.finish().await;
     scene.release(balanced).await?;
-    steps.push(("the old address released", pods.take().await?));
+    step("the old address released", pods.take().await?);
 
-    for (what, figures) in &steps {
-        told(&format!("pods, {what}"), figures);
-    }
     let outside = outside.finish().await;
     told("clients by name, all the time", &outside);
     told(
