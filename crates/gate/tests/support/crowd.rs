@@ -2,6 +2,7 @@
 
 use std::{
     collections::HashMap,
+    hash::{BuildHasher, Hasher, RandomState},
     io::{Read, Write},
     net::{SocketAddr, TcpListener, TcpStream},
     os::fd::AsRawFd,
@@ -252,6 +253,12 @@ pub(crate) fn endless_hello(stream: &mut TcpStream) {
         }
         record[5..9].fill(7);
     }
+}
+
+/// A number below `limit`, another one each time.
+pub(crate) fn any_below(limit: usize) -> usize {
+    let random = RandomState::new().build_hasher().finish();
+    usize::try_from(random % u64::try_from(limit).unwrap()).unwrap()
 }
 
 /// Makes the connection be reset instead of closed when it is dropped.
