@@ -50,9 +50,10 @@ images: ## Reproducible image archives in target/images/*.tar
 
 .PHONY: bench
 bench: ## Us and the rivals under one load; writes bench/RESULTS.md
-	@$(STEP) 1/3 "install what is missing" scripts/deps lab
-	@$(STEP) 2/3 "compile" cargo build --release -p steward-bench -p steward-gateway -p steward-gate -p steward-tcp-proxy
-	@$(STEP) 3/3 "measure" $(RELEASE)/steward-bench
+	@$(STEP) 1/4 "install what is missing" scripts/deps lab
+	@$(STEP) 2/4 "compile" cargo build --release -p steward-bench -p steward-lab -p steward-gateway -p steward-gate -p steward-tcp-proxy
+	@$(STEP) 3/4 "fetch the rivals that no distribution has" $(RELEASE)/steward-lab parts envoy traefik
+	@$(STEP) 4/4 "measure" $(RELEASE)/steward-bench
 
 .PHONY: bench-operator
 bench-operator: ## The operator beside Kamaji, objects only
