@@ -3,7 +3,10 @@
 //! Owns: every watch of the management cluster. Only tenants and datastores are cached, without their
 //! bookkeeping; all else is metadata, filtered by label, and forgotten at once.
 
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
 
 use futures::{StreamExt, TryStreamExt};
 use k8s_openapi::api::core::v1::Pod;
@@ -136,11 +139,14 @@ pub(crate) async fn platform(context: Arc<Context>) {
     let mut tasks = JoinSet::new();
     loop {
         let now = platform.borrow_and_update().clone();
-        for kind in steward_plan::managed_kinds(&now) {
-            if !watched.contains(&kind) {
-                watched.push(kind);
-                tasks.spawn(children(context.clone(), kind));
-            }
+        let mut new = steward_plan::managed_kinds(&now);
+        new.retain(|kind| !watched.contains(kind));
+        // What changed between the first look at a tenant and the first list is in nobody's watch:
+        // once all are listed, everything is looked at once more.
+        let missing = Arc::new(AtomicUsize::new(new.len()));
+        for kind in new {
+            watched.push(kind);
+            tasks.spawn(children(context.clone(), kind, Arc::clone(&missing)));
         }
         if platform.changed().await.is_err() {
             return;
@@ -149,16 +155,22 @@ pub(crate) async fn platform(context: Arc<Context>) {
     }
 }
 
-async fn children(context: Arc<Context>, kind: Kind) {
-    labelled(context, kind.api_resource()).await;
+async fn children(context: Arc<Context>, kind: Kind, missing: Arc<AtomicUsize>) {
+    let owners = context.clone();
+    let listed = move || {
+        if missing.fetch_sub(1, Ordering::AcqRel) == 1 {
+            wake_all(&owners);
+        }
+    };
+    labelled(context, kind.api_resource(), listed).await;
 }
 
 /// Pods are not ours to write, but they say why a control plane does not start.
 pub(crate) async fn pods(context: Arc<Context>) {
-    labelled(context, ApiResource::erase::<Pod>(&())).await;
+    labelled(context, ApiResource::erase::<Pod>(&()), || {}).await;
 }
 
-async fn labelled(context: Arc<Context>, resource: ApiResource) {
+async fn labelled(context: Arc<Context>, resource: ApiResource, listed: impl FnOnce() + Send) {
     let owners = context.clone();
     let changed = move |change: Change| match change {
         Change::One(metadata) => {
@@ -178,7 +190,7 @@ async fn labelled(context: Arc<Context>, resource: ApiResource) {
         context.client.clone(),
         resource,
         labels::NAME.to_owned(),
-        || {},
+        listed,
         changed,
     )
     .await;

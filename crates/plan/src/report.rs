@@ -49,6 +49,9 @@ pub fn report(
     }
 }
 
+/// When to look again for a hostname that somebody else has.
+const LOOK_AGAIN: jiff::SignedDuration = jiff::SignedDuration::from_secs(20);
+
 /// Tells why nothing could be planned. What is known from before stays.
 pub fn report_problems(settings: &Settings, observed: &Observed, problems: &[Problem]) -> Report {
     let _ = settings;
@@ -109,10 +112,16 @@ pub fn report_problems(settings: &Settings, observed: &Observed, problems: &[Pro
         });
     }
     let events = news(&old, &status);
+    // Nothing of this tenant changes when somebody else gives a hostname up.
+    let taken = |problem: &Problem| problem.reason == Reason::HostnameTaken;
+    let next_check = problems
+        .iter()
+        .any(taken)
+        .then(|| observed.now + LOOK_AGAIN);
     Report {
         status,
         events,
-        next_check: None,
+        next_check,
     }
 }
 

@@ -13,6 +13,7 @@ mod election;
 mod engine;
 mod etcd;
 mod faults;
+mod front_doors;
 mod harness;
 mod inside;
 mod programs;

@@ -162,37 +162,39 @@ impl View<'_> {
             return finding;
         }
         let way = &ways.wanted;
-        if !way::answers(self.observed, way)
-            && let Some(text) = front_door::missing_class(self.tenant, &self.observed.platform)
-        {
-            return Finding::no(type_, Reason::ControllerMissing, text);
-        }
+        let knocked = way::knocked_at(self.observed, way);
         match &self.observed.reach {
-            Reach::AnswersBut { reason, message } if way::knocked_at(self.observed, way) => {
+            Reach::AnswersBut { reason, message } if knocked => {
                 let fine = self.fine(type_, message);
                 match fine.reason {
                     Reason::Ready => Finding::yes(type_, *reason, message.clone()),
                     _ => fine,
                 }
             }
-            Reach::Fails { reason, message } if way::knocked_at(self.observed, way) => {
-                Finding::no(type_, *reason, message.clone())
+            Reach::Answers if knocked => {
+                let message = format!("{} answers as it should", way.authority());
+                self.fine(type_, &message)
             }
-            _ => match front_door::instructions(self.tenant) {
-                Some(text) if !way::answers(self.observed, way) => {
-                    Finding::no(type_, Reason::RouteNotDeployed, text)
-                }
-                _ => {
-                    let checked = way::answers(self.observed, way);
-                    let word = if checked {
-                        "answers as it should"
-                    } else {
-                        "is where clients go"
-                    };
-                    self.fine(type_, &format!("{} {word}", way.authority()))
-                }
-            },
+            Reach::Fails { reason, message } if knocked => {
+                let known = self.nobody_routes();
+                known.unwrap_or_else(|| Finding::no(type_, *reason, message.clone()))
+            }
+            _ => self.nobody_routes().unwrap_or_else(|| {
+                let message = format!("{} is where clients go", way.authority());
+                self.fine(type_, &message)
+            }),
         }
+    }
+
+    /// Why nobody can answer at the front door: the user has to make the route himself, or the
+    /// class of the Ingress is not there.
+    fn nobody_routes(&self) -> Option<Finding> {
+        let type_ = ConditionType::EndpointReady;
+        if let Some(text) = front_door::instructions(self.tenant) {
+            return Some(Finding::no(type_, Reason::RouteNotDeployed, text));
+        }
+        let text = front_door::missing_class(self.tenant, &self.observed.platform)?;
+        Some(Finding::no(type_, Reason::ControllerMissing, text))
     }
 
     /// What the Gateway says against the route.

@@ -335,3 +335,27 @@ fn a_class_that_does_not_exist_is_named_until_somebody_answers() {
     world.settle();
     assert!(world.holds(ConditionType::EndpointReady));
 }
+
+#[test]
+fn a_route_that_the_user_makes_is_spelled_out_until_it_works() {
+    let mut world = World::new(INGRESS);
+    let control_plane = &mut world.observed.tenant.spec.control_plane;
+    control_plane.ingress.as_mut().unwrap().deploy = false;
+    let round = world.settle();
+    assert!(world.live(Kind::Ingress, "t1").is_none());
+    let fails = Reach::Fails {
+        reason: Reason::HostnameNotResolved,
+        message: "it is not in DNS".into(),
+    };
+    world.knock(&round, fails);
+    let round = world.settle();
+    let (reason, message) = world.condition(ConditionType::EndpointReady);
+    assert_eq!(reason, Reason::RouteNotDeployed.as_str());
+    assert!(
+        message.contains("t1.k8s.example.com to t1.tenants.svc"),
+        "{message}"
+    );
+    world.knock(&round, Reach::Answers);
+    world.settle();
+    assert!(world.holds(ConditionType::EndpointReady));
+}
