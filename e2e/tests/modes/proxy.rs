@@ -140,7 +140,12 @@ impl Scene {
             Ok(())
         })
         .await?;
-        self.front_door(1).await
+        self.front_door(1).await?;
+        wait_for("the way through the front door", 120, async || {
+            self.tenant.kubectl(&["get", "--raw", "/version"]).await
+        })
+        .await?;
+        Ok(())
     }
 
     /// So many gateways, and no others.
