@@ -32,6 +32,31 @@ spec:
   addons: { coreDNS: {}, kubeProxy: {}, konnectivity: {} }
 ";
 
+/// One may have no pods, the other asks for images that nobody has.
+const STOPPED: &str = "apiVersion: v1
+kind: Namespace
+metadata: { name: poor }
+---
+apiVersion: v1
+kind: ResourceQuota
+metadata: { name: none, namespace: poor }
+spec: { hard: { pods: '0' } }
+---
+apiVersion: steward.butlerlabs.dev/v1alpha1
+kind: TenantControlPlane
+metadata: { name: stopped, namespace: poor }
+spec:
+  kubernetes: { version: v1.36.3 }
+  controlPlane: { deployment: { replicas: 1 }, service: { serviceType: ClusterIP } }
+---
+apiVersion: steward.butlerlabs.dev/v1alpha1
+kind: TenantControlPlane
+metadata: { name: unbuilt, namespace: tenants }
+spec:
+  kubernetes: { version: v1.36.2 }
+  controlPlane: { deployment: { replicas: 1 }, service: { serviceType: ClusterIP } }
+";
+
 /// Answers one question over TLS: which kinds it serves. That is all an aggregated API must know.
 const EXTENSION: &str = r#"apiVersion: v1
 kind: Pod
@@ -69,6 +94,7 @@ async fn tenants_on_a_node_port_and_on_a_cluster_ip_are_whole_clusters() -> Resu
     let stage = Stage::up("types", 2, &[]).await?;
     stage.apply(TENANTS).await?;
     let ported = stage.tenant("tenants", "ported").await?;
+    stage.apply(STOPPED).await?;
     // Nobody outside the cluster has a way to a ClusterIP, unless the network is made so.
     let inner = stage.tenant("tenants", "inner").await?;
     let inner = inner.seen_from(stage.lab.mgmt());
@@ -84,6 +110,7 @@ async fn tenants_on_a_node_port_and_on_a_cluster_ip_are_whole_clusters() -> Resu
         tenant.node_ready(worker).await?;
         a_pod_runs_and_can_be_asked(tenant).await?;
     }
+    what_stops_pods_is_named_and_heals(&stage).await?;
     a_forwarded_port_leads_to_the_pod(&stage, &ported).await?;
     an_api_that_a_pod_serves_is_part_of_the_tenant(&ported).await?;
     writes_are_refused_while_they_are_limited(&stage, &ported).await?;
@@ -105,6 +132,42 @@ async fn a_pod_runs_and_can_be_asked(tenant: &Tenant) -> Result<()> {
         .kubectl(&["exec", "extension", "--", "hostname"])
         .await?;
     ensure!(name.trim() == "extension", "{name}");
+    Ok(())
+}
+
+async fn what_stops_pods_is_named_and_heals(stage: &Stage) -> Result<()> {
+    for (namespace, name, reason) in [
+        ("poor", "stopped", "QuotaExceeded"),
+        ("tenants", "unbuilt", "ImageUnavailable"),
+    ] {
+        wait_for(&format!("{name} to say {reason}"), 180, async || {
+            let path = "jsonpath={.status.conditions[?(@.type==\"ControlPlaneReady\")]}";
+            let words = ["get", "tcp", name, "-n", namespace, "-o", path];
+            let condition = stage.kubectl(&words).await?;
+            ensure!(condition.contains(reason), "{condition}");
+            Ok(())
+        })
+        .await?;
+    }
+    let words = ["delete", "quota", "none", "-n", "poor"];
+    stage.kubectl(&words).await?;
+    let change = r#"{"spec":{"kubernetes":{"version":"v1.36.3"}}}"#;
+    let words = [
+        "patch",
+        "tcp",
+        "unbuilt",
+        "-n",
+        "tenants",
+        "--type=merge",
+        "-p",
+        change,
+    ];
+    stage.kubectl(&words).await?;
+    stage.tenant("tenants", "unbuilt").await?;
+    stage.tenant("poor", "stopped").await?;
+    // A namespace takes its tenant along, and does not hang on it.
+    let words = ["delete", "namespace", "poor", "--timeout=180s"];
+    stage.kubectl(&words).await?;
     Ok(())
 }
 
