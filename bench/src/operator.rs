@@ -9,6 +9,7 @@ mod contender;
 mod datastore;
 mod kamaji;
 mod keys;
+mod ready;
 mod report;
 mod round;
 mod stage;
@@ -47,6 +48,9 @@ pub(crate) struct OperatorArguments {
     /// Tenants of the large round, ours only; 0 leaves it out.
     #[arg(long, default_value_t = 1000)]
     many: usize,
+    /// Tenants of the round with real API servers, ours only; 0 leaves it out.
+    #[arg(long, default_value_t = 24)]
+    ready: usize,
     /// Leave Kamaji out.
     #[arg(long)]
     alone: bool,
@@ -91,6 +95,7 @@ pub(crate) fn start(arguments: &OperatorArguments) -> Result<ExitCode> {
     words.extend([
         format!("--tenants={}", arguments.tenants).into(),
         format!("--many={}", arguments.many).into(),
+        format!("--ready={}", arguments.ready).into(),
     ]);
     words.extend(arguments.quick.then(|| "--quick".into()));
     words.extend(
@@ -191,6 +196,7 @@ fn rounds(arguments: &OperatorArguments, work: &Path) -> Result<Vec<Round>> {
         contender: contender.clone(),
         tenants,
         workers,
+        ready: false,
     };
     let mut rounds = vec![
         round("steward", &steward, tenants, 10),
@@ -204,6 +210,13 @@ fn rounds(arguments: &OperatorArguments, work: &Path) -> Result<Vec<Round>> {
         };
         rounds.push(round("kamaji", &kamaji, tenants, 10));
         rounds.push(round("kamaji, 1 worker", &kamaji, few, 1));
+    }
+    let ready = if arguments.quick { 1 } else { arguments.ready };
+    if ready > 0 {
+        rounds.push(Round {
+            ready: true,
+            ..round("steward, Ready", &steward, ready, 10)
+        });
     }
     if many > 0 {
         rounds.push(round("steward, many", &steward, many, 10));

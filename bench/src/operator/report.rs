@@ -14,8 +14,8 @@ struct Line {
     cell: fn(&Cost) -> String,
     /// At most this, and the number it is about.
     goal: Option<(f64, Value)>,
-    /// The round that the goal is about.
-    of: &'static str,
+    /// The rounds that the goal is about.
+    of: &'static [&'static str],
 }
 
 const fn line(title: &'static str, cell: fn(&Cost) -> String) -> Line {
@@ -23,7 +23,7 @@ const fn line(title: &'static str, cell: fn(&Cost) -> String) -> Line {
         title,
         cell,
         goal: None,
-        of: "steward",
+        of: &["steward"],
     }
 }
 
@@ -37,7 +37,7 @@ const fn with_goal(
         title,
         cell,
         goal: Some((limit, value)),
-        of: "steward",
+        of: &["steward"],
     }
 }
 
@@ -56,12 +56,15 @@ fn lines() -> Vec<Line> {
             |cost| cost.cpu,
         ),
         line("private keys", |cost| cost.keys.to_string()),
-        with_goal(
-            "wall, s",
-            |cost| format!("{:.3}", cost.wall),
-            0.1,
-            |cost| cost.wall,
-        ),
+        Line {
+            of: &["steward", "steward, 1 worker"],
+            ..with_goal(
+                "wall, s",
+                |cost| format!("{:.3}", cost.wall),
+                0.1,
+                |cost| cost.wall,
+            )
+        },
         with_goal(
             "API writes",
             |cost| format!("{:.1}", cost.writes),
@@ -83,30 +86,54 @@ fn lines() -> Vec<Line> {
         ),
         with_goal(
             "memory, waiting, MiB",
-            |cost| format!("{:.3}", cost.memory),
+            |cost| memory(cost, false),
             0.1,
             |cost| cost.memory,
         ),
+        Line {
+            of: &["steward, Ready"],
+            ..with_goal(
+                "memory, Ready, MiB",
+                |cost| memory(cost, true),
+                0.5,
+                |cost| cost.memory,
+            )
+        },
         line("operator without tenants, MiB", |cost| {
             format!("{:.1}", cost.at_start)
         }),
-        with_goal(
-            "at rest, all: share of a core",
-            |cost| format!("{:.4}", cost.rest_cpu),
-            0.001,
-            |cost| cost.rest_cpu,
-        ),
-        with_goal(
-            "at rest, all: writes per second",
-            |cost| format!("{:.1}", cost.rest_writes),
-            0.0,
-            |cost| cost.rest_writes,
-        ),
         Line {
-            of: "steward, many",
+            of: &["steward", "steward, Ready"],
+            ..with_goal(
+                "at rest, all: share of a core",
+                |cost| format!("{:.4}", cost.rest_cpu),
+                0.001,
+                |cost| cost.rest_cpu,
+            )
+        },
+        Line {
+            of: &["steward", "steward, Ready"],
+            ..with_goal(
+                "at rest, all: writes per second",
+                |cost| format!("{:.1}", cost.rest_writes),
+                0.0,
+                |cost| cost.rest_writes,
+            )
+        },
+        Line {
+            of: &["steward, many"],
             ..change
         },
     ]
+}
+
+/// Memory of a tenant in one of its states.
+fn memory(cost: &Cost, ready: bool) -> String {
+    if cost.ready == ready {
+        format!("{:.3}", cost.memory)
+    } else {
+        "–".to_owned()
+    }
 }
 
 /// The table as rows of words: a head, then one row per line.
@@ -138,13 +165,14 @@ fn verdict(line: &Line, outcomes: &[Outcome]) -> String {
     let Some((limit, value)) = line.goal else {
         return String::new();
     };
-    let round = outcomes.iter().find(|outcome| outcome.name == line.of);
-    let word = match round
-        .and_then(|outcome| outcome.cost.as_ref().ok())
-        .map(value)
-    {
+    let judged = |name: &&str| {
+        let round = outcomes.iter().find(|outcome| outcome.name == **name)?;
+        round.cost.as_ref().ok().map(value)
+    };
+    let found: Vec<f64> = line.of.iter().filter_map(judged).collect();
+    let word = match found.iter().copied().reduce(f64::max) {
         None => "not run",
-        Some(value) if value <= limit => "met",
+        Some(worst) if worst <= limit => "met",
         Some(_) => "missed",
     };
     format!("≤ {limit}: {word}")
@@ -228,6 +256,7 @@ mod tests {
             status: 2.0,
             server_cpu: 0.1,
             memory: 0.05,
+            ready: false,
             at_start: 12.0,
             keys: KeyCount { rsa: 0, ec: 12 },
             rest_cpu: 0.0004,

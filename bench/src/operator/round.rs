@@ -1,7 +1,7 @@
 //! One round: an operator, a number of tenants, and what they cost.
 
 use std::{
-    path::Path,
+    path::{Path, PathBuf},
     time::{Duration, Instant},
 };
 
@@ -18,6 +18,7 @@ use super::{
     audit::{Log, Writes},
     contender::Contender,
     keys::KeyCount,
+    ready,
     stage::{NAMESPACE, Stage},
 };
 use crate::process::{self, Process};
@@ -38,6 +39,8 @@ pub(super) struct Round {
     pub(super) tenants: usize,
     /// How many at a time.
     pub(super) workers: usize,
+    /// Whether their API servers run, so that the operator works inside them, too.
+    pub(super) ready: bool,
 }
 
 /// What it cost.
@@ -68,6 +71,8 @@ pub(super) struct Cost {
     pub(super) server_cpu: f64,
     /// The operator's memory, MiB.
     pub(super) memory: f64,
+    /// Whether that is with everything the operator does inside a tenant.
+    pub(super) ready: bool,
     /// The operator's memory with no tenant, MiB in all.
     pub(super) at_start: f64,
     /// Private keys of one tenant.
@@ -80,6 +85,12 @@ pub(super) struct Cost {
     pub(super) change: f64,
     /// What was written until the tenants were there.
     pub(super) kinds: Writes,
+}
+
+/// Where programs and files of a round are.
+struct Places {
+    bin: PathBuf,
+    directory: PathBuf,
 }
 
 impl Outcome {
@@ -103,7 +114,11 @@ impl Round {
             self.contender
                 .program(&directory, &stage.server.kubeconfig(), self.workers)?;
         let mut operator = program.start(&directory)?;
-        let cost = self.measure(&stage, &mut operator, pace).await;
+        let places = Places {
+            bin: work.join("bin"),
+            directory,
+        };
+        let cost = self.measure(&stage, &mut operator, pace, &places).await;
         let cost = cost.with_context(|| format!("the operator said: {}", operator.last_words()))?;
         Ok(Outcome {
             name: self.name.to_owned(),
@@ -116,7 +131,13 @@ impl Round {
         clippy::cast_precision_loss,
         reason = "thousands of tenants and writes"
     )]
-    async fn measure(&self, stage: &Stage, operator: &mut Process, pace: Pace) -> Result<Cost> {
+    async fn measure(
+        &self,
+        stage: &Stage,
+        operator: &mut Process,
+        pace: Pace,
+        places: &Places,
+    ) -> Result<Cost> {
         // Everything that happens once per start is over when this has passed.
         tokio::time::sleep(pace.settle).await;
         operator.check()?;
@@ -131,6 +152,11 @@ impl Round {
         let cpu = operator.cpu().saturating_sub(cpu);
         let server_cpu = process::cpu_of(stage.server_pid).saturating_sub(server_cpu);
         let kinds = log.since()?;
+        let _servers = if self.ready {
+            ready::start(stage, &self.api(stage), &places.bin, &places.directory).await?
+        } else {
+            Vec::new()
+        };
         tokio::time::sleep(pace.settle).await;
         let memory = operator.rss_kib().saturating_sub(at_start);
         log.since()?;
@@ -146,6 +172,7 @@ impl Round {
             status: kinds.status as f64 / count,
             server_cpu: server_cpu.as_secs_f64() / count,
             memory: memory as f64 / 1024.0 / count,
+            ready: self.ready,
             at_start: at_start as f64 / 1024.0,
             keys: keys(stage, &name(0)).await?,
             rest_cpu: rest.as_secs_f64() / pace.rest.as_secs_f64(),
