@@ -53,11 +53,21 @@ pub async fn gather(cluster: &Management, tenant: &TenantControlPlane) -> Eviden
     let (outside, near, within) = tokio::join!(outside, near, within);
     let addons = &tenant.spec.addons;
     let now = Timestamp::now();
+    let given_up = given_up(&[
+        near.operator.as_ref().err(),
+        near.front_door.as_ref().and_then(|f| f.as_ref().err()),
+        near.service_endpoints.as_ref().err(),
+        near.pods.as_ref().err(),
+        near.deployment.reconciler_off.as_ref().err(),
+        near.datastore.as_ref().err(),
+        near.datastore_credentials.as_ref().err(),
+    ]);
 
     Evidence {
         tenant: format!("{}/{name}", cluster.namespace),
         now,
         paused: tenant.annotations().contains_key(annotations::PAUSED),
+        given_up,
         deleting: deleting(tenant, now),
         installed_version: status.kubernetes_resources.and_then(|r| r.version?.version),
         conditions: status.conditions.iter().map(condition).collect(),
@@ -141,6 +151,26 @@ fn condition(found: &k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition) 
         reason: found.reason.clone(),
         message: found.message.clone(),
     }
+}
+
+/// Gives a look at the management cluster its deadline. That it is slow says nothing of
+/// the tenant: what it did not tell in time was not looked at.
+async fn near<T>(what: &str, look: impl Future<Output = Seen<T>>) -> Seen<T> {
+    let late = || format!("{what}{NOT_IN_TIME}");
+    tokio::time::timeout(LOOK, look)
+        .await
+        .unwrap_or_else(|_| Err(Unseen::NotLooked(late())))
+}
+
+/// How what the management cluster did not tell in time is marked.
+const NOT_IN_TIME: &str = " took too long";
+
+/// What was given up, of all that was looked at.
+fn given_up(all: &[Option<&Unseen>]) -> Vec<String> {
+    let texts = all.iter().flatten().map(ToString::to_string);
+    texts
+        .filter_map(|t| Some(t.strip_suffix(NOT_IN_TIME)?.to_owned()))
+        .collect()
 }
 
 /// Gives a look its deadline.

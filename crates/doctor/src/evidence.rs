@@ -241,6 +241,8 @@ pub struct Evidence {
     pub now: Timestamp,
     /// Whether the operator is told to leave it alone.
     pub paused: bool,
+    /// What the management cluster did not tell in time.
+    pub given_up: Vec<String>,
     /// Seconds since somebody asked for its deletion, and the finalizers still on it.
     pub deleting: Option<(i64, Vec<String>)>,
     /// The version that runs, where one does.

@@ -10,7 +10,7 @@ use steward_api::TenantControlPlane;
 use steward_api::tenant_control_plane::{IngressControllerType, IngressSpec};
 use steward_doctor::{FrontDoor, Seen, Workload};
 
-use super::{unseen, within_deadline};
+use super::{near, unseen};
 use crate::cluster::Management;
 
 /// The controller that our own gateway is.
@@ -51,7 +51,7 @@ pub(super) async fn look(
         found.leftovers = leftovers(cluster, &found.kind, &name, &hostname).await;
         Ok(found)
     };
-    Some(within_deadline("reading the front door's objects", looking).await)
+    Some(near("the front door's objects", looking).await)
 }
 
 async fn ingress(cluster: &Management, name: &str, spec: &IngressSpec) -> Seen<FrontDoor> {

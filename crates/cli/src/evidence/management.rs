@@ -7,7 +7,7 @@ use kube::api::{Api, ListParams};
 use steward_api::TenantControlPlane;
 use steward_doctor::{Datastore, FrontDoor, Rival, Seen, Tunnel, Unseen, Workload};
 
-use super::{datastore, front_door, konnectivity, pods, unseen, within_deadline};
+use super::{datastore, front_door, konnectivity, near, pods, unseen};
 use crate::cluster::Management;
 
 /// What was seen in the management cluster.
@@ -34,11 +34,11 @@ pub(super) async fn look(cluster: &Management, tenant: &TenantControlPlane) -> N
     };
     let (rivals, operator, servers, front_door, service_endpoints, pods, deployment, stores) = tokio::join!(
         rivals(cluster, tenant),
-        within_deadline("reading the operator's Deployment", operator(cluster)),
+        near("the operator's Deployment", operator(cluster)),
         tokio::time::timeout(super::LOOK, servers),
         front_door::look(cluster, tenant),
-        within_deadline("reading the endpoints", endpoints(cluster, &name)),
-        within_deadline("reading the pods", pods::pods(cluster, &name)),
+        near("the endpoints", endpoints(cluster, &name)),
+        near("the pods", pods::pods(cluster, &name)),
         pods::workload(cluster, &name),
         stores(cluster, tenant),
     );
@@ -59,9 +59,9 @@ pub(super) async fn look(cluster: &Management, tenant: &TenantControlPlane) -> N
 async fn stores(cluster: &Management, tenant: &TenantControlPlane) -> (Seen<Datastore>, Seen<()>) {
     let name = tenant.name_any();
     tokio::join!(
-        within_deadline("reading the datastore", datastore::look(cluster, tenant)),
-        within_deadline(
-            "reading the datastore's credentials",
+        near("the datastore", datastore::look(cluster, tenant)),
+        near(
+            "the datastore's credentials",
             datastore::credentials(cluster, &name)
         ),
     )

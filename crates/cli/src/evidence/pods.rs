@@ -6,7 +6,7 @@ use kube::ResourceExt;
 use kube::api::{Api, ListParams};
 use steward_doctor::{Seen, Unseen};
 
-use super::{unseen, within_deadline};
+use super::{near, unseen};
 use crate::cluster::Management;
 
 /// What the pods say.
@@ -98,7 +98,7 @@ fn missing_images(pod: &Pod) -> Vec<String> {
 pub(super) async fn workload(cluster: &Management, name: &str) -> Workload {
     let api: Api<Deployment> = Api::namespaced(cluster.client.clone(), &cluster.namespace);
     let look = async { api.get_opt(name).await.map_err(|e| unseen(&e)) };
-    match within_deadline("reading the Deployment", look).await {
+    match near("the Deployment", look).await {
         Err(why) => Workload {
             refused: None,
             reconciler_off: Err(why),

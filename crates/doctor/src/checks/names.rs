@@ -40,6 +40,14 @@ pub(super) const CHECKS: &[Check] = &[
         judge: deleting,
     },
     Check {
+        id: "management",
+        group: Group::Spec,
+        what: "the management cluster answers in time",
+        why: "what it did not tell in time was not judged: look again when it is less busy",
+        follows: &[],
+        judge: management,
+    },
+    Check {
         id: "dns-resolves",
         group: Group::Dns,
         what: "the hostname resolves",
@@ -118,6 +126,19 @@ fn paused(e: &Evidence) -> Verdict {
     Verdict::warning(
         "the annotation steward.butlerlabs.dev/paused is set",
         fix::repaired(e, String::new),
+    )
+}
+
+fn management(e: &Evidence) -> Verdict {
+    if e.given_up.is_empty() {
+        return Verdict::fine("it does");
+    }
+    Verdict::warning(
+        format!(
+            "no answer within three seconds to: {}",
+            e.given_up.join(", ")
+        ),
+        "kubectl get --raw '/readyz?verbose'   # of the management cluster",
     )
 }
 

@@ -131,6 +131,10 @@ const FAULTS: &[(&str, Break)] = &[
             .missing_kubeadm
             .push("ConfigMap kube-system/kubeadm-config".into());
     }),
+    ("management", |e| {
+        e.given_up.push("the datastore".into());
+        e.datastore = Err(Unseen::NotLooked("the datastore took too long".into()));
+    }),
     ("deleting", |e| {
         e.deleting = Some((600, vec!["finalizer.steward.butlerlabs.dev".into()]));
     }),

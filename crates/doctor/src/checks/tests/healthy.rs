@@ -26,6 +26,7 @@ pub(super) fn healthy() -> Evidence {
         now: Timestamp::from_second(1_000_000).unwrap(),
         paused: false,
         deleting: None,
+        given_up: Vec::new(),
         cluster_domain: "cluster.local".into(),
         admin_endpoint: Some("t1.example.com:443".into()),
         past_the_door: false,
