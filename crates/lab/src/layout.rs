@@ -11,6 +11,9 @@ use crate::{HostId, LabName};
 /// All labs of this machine.
 pub(crate) const ROOT: &str = "/var/lib/steward-lab";
 
+/// All labs of this machine, below each cgroup hierarchy's root.
+pub(crate) const CGROUPS: &str = "steward-lab";
+
 /// What each host has of its own, besides `/run`. Folders; missing ones are made.
 pub(crate) const MOUNT_POINTS: [&str; 8] = [
     "/etc/kubernetes",
@@ -75,7 +78,7 @@ impl Layout {
 
     /// Of every host, below each cgroup hierarchy's root.
     pub fn cgroup(&self) -> PathBuf {
-        Path::new("steward-lab").join(self.name.as_str())
+        Path::new(CGROUPS).join(self.name.as_str())
     }
 
     /// Of one host: `system` for its programs, `pods` for the kubelet.

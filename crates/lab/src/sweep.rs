@@ -20,7 +20,7 @@ use crate::{
     Error, LabName, Layout, cgroup,
     host::MARK,
     lab::lock_machine,
-    layout::{MOUNT_POINTS, ROOT},
+    layout::{CGROUPS, MOUNT_POINTS, ROOT},
 };
 
 /// Killed processes are gone in moments; on a busy machine a pod's teardown takes
@@ -37,7 +37,7 @@ pub(crate) fn sweep(layout: &Layout) -> Result<(), Error> {
     remove_folder(&layout.folder())?;
     let _machine = lock_machine()?;
     if labs().is_empty() {
-        remove_cgroups(Path::new("steward-lab"))?;
+        remove_cgroups(Path::new(CGROUPS))?;
         remove_mount_points()?;
     }
     Ok(())

@@ -18,7 +18,7 @@ use crate::{
     Error, Host, HostId, LabName, Layout, Unit, cgroup, cloud, cluster, dns,
     host::MARK,
     init::{HostRecord, write_atomically},
-    layout::{MOUNT_POINTS, ROOT},
+    layout::{CGROUPS, MOUNT_POINTS, ROOT},
     machine, net, node, poll,
     supplies::{self, Supplies},
     sweep,
@@ -29,6 +29,10 @@ const HOST_READY: Duration = Duration::from_mins(1);
 
 /// CoreDNS starts when the node is ready and its image is there.
 const DNS_READY: Duration = Duration::from_mins(4);
+
+/// All labs together get the processor time of so many processes. They are a cluster
+/// each; weighed as one process, they would starve beside a compiler and miss every deadline.
+const WEIGHT: u32 = 16;
 
 pub(super) async fn up(builder: Builder, name: LabName) -> Result<Lab, Error> {
     let layout = Layout::new(name);
@@ -162,6 +166,7 @@ fn start_host(layout: &Layout, host: &Host) -> Result<(), Error> {
                 .make(&path)
                 .map_err(Error::files("make cgroup", &path))?;
         }
+        hierarchy.weigh(Path::new(CGROUPS), WEIGHT);
     }
     let record = HostRecord {
         lab: layout.name().to_string(),
