@@ -42,6 +42,7 @@ impl Tenant {
     }
 
     /// The same tenant as seen from another host, where `client` has no way to it.
+    #[must_use]
     pub fn seen_from(self, client: Host) -> Self {
         Self { client, ..self }
     }

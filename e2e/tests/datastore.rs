@@ -212,10 +212,10 @@ async fn tenants_go_on_when_a_member_dies(stage: &Stage, tenants: &[Tenant]) -> 
     }
     wait_for("all members to be back", 240, async || {
         let path = "jsonpath={.status.managed.readyReplicas} {.status.ready}";
-        let state = stage
+        let members = stage
             .kubectl(&["get", "datastore", "default", "-o", path])
             .await?;
-        ensure!(state == "3 true", "{state}");
+        ensure!(members == "3 true", "{members}");
         Ok(())
     })
     .await

@@ -1,5 +1,7 @@
 //! The proxy on the nodes: what it consists of in each mode, and what its fields do.
 
+use std::fmt::Write as _;
+
 use anyhow::{Context, Result, ensure};
 use steward_e2e::wait_for;
 
@@ -111,10 +113,8 @@ impl Scene {
         for (name, file) in [("certificate", "crt"), ("key", "key")] {
             let words = ["config", "view", "--raw", "-o", &field(name)];
             let data = self.tenant.kubectl(&words).await?;
-            made.push_str(&format!(
-                "echo {} | base64 -d > /tmp/admin.{file}; ",
-                data.trim()
-            ));
+            let data = data.trim();
+            let _ = write!(made, "echo {data} | base64 -d > /tmp/admin.{file}; ");
         }
         let script = format!(
             "{made} curl -sk --cert /tmp/admin.crt --key /tmp/admin.key https://kubernetes.default.svc/api/v1/namespaces"
