@@ -29,7 +29,7 @@ use crate::{
 };
 
 use reachability::Inner;
-pub(crate) use reachability::{inner, serving};
+pub(crate) use reachability::{announces_nothing, inner, serving};
 
 /// Why no plan could be made. Only the cryptographic library can fail: everything else
 /// was checked before.

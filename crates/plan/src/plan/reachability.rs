@@ -70,6 +70,11 @@ fn told(tenant: &Validated, observed: &Observed) -> Option<bool> {
     )
 }
 
+/// Whether the running API servers leave it to us where pods find them.
+pub(crate) fn announces_nothing(tenant: &Validated, observed: &Observed) -> bool {
+    told(tenant, observed) == Some(true)
+}
+
 /// The proxy of a mode on the tenant's nodes, if it is there.
 fn on_nodes(observed: &Observed, mode: TcpProxyMode) -> Option<&Rollout> {
     let Inside::Reachable { workloads, .. } = &observed.inside else {

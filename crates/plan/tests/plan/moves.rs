@@ -115,6 +115,37 @@ fn a_move_to_a_front_door_keeps_the_old_address_until_the_new_name_answers() {
 }
 
 #[test]
+fn while_a_tenant_moves_pods_are_never_sent_to_the_front_door_itself() {
+    let mut world = World::new(PLAIN);
+    world.settle();
+    let control_plane = &mut world.observed.tenant.spec.control_plane;
+    control_plane.service.service_type = ServiceType::ClusterIP;
+    control_plane.ingress = Some(IngressSpec {
+        hostname: Some("t1.example.com".into()),
+        controller_type: IngressControllerType::Steward,
+        ..IngressSpec::default()
+    });
+    world.observed.tenant.spec.addons.tcp_proxy = Some(TcpProxy::default());
+    for _ in 0..6 {
+        let round = world.round();
+        // The front door answers at once, long before the proxy is on every node.
+        world.knock(&round, Reach::Answers);
+        let args = api_server_args(&world);
+        let announced = args
+            .iter()
+            .find_map(|arg| arg.strip_prefix("--advertise-address="));
+        assert!(
+            args.iter()
+                .any(|arg| arg == "--endpoint-reconciler-type=none")
+                || announced == Some("192.0.2.77"),
+            "{announced:?}"
+        );
+    }
+    let status = world.observed.tenant.status.clone().unwrap();
+    assert_eq!(status.exposure.unwrap().mode, Some(ExposureMode::Ingress));
+}
+
+#[test]
 fn a_move_back_to_an_address_of_its_own_keeps_the_route_until_nobody_uses_it() {
     let mut world = World::new(INGRESS);
     let round = world.settle();
