@@ -64,6 +64,9 @@ pub struct Session {
 /// What the watches tell.
 struct State {
     /// Something of ours changed since we last looked.
+    unseen: AtomicBool,
+    /// Something of ours changed since we last put everything in order. Not the same: what changes
+    /// between a look and the work that follows from it must be looked at again.
     dirty: AtomicBool,
     key: Key,
     wake: mpsc::UnboundedSender<Key>,
@@ -78,8 +81,9 @@ struct Memory {
 
 impl State {
     fn touch(&self) {
+        let known = self.unseen.swap(true, Ordering::AcqRel);
         // One message is enough until it is acted upon.
-        if !self.dirty.swap(true, Ordering::AcqRel) {
+        if !self.dirty.swap(true, Ordering::AcqRel) || !known {
             // The receiver is gone only when the operator stops.
             let _ = self.wake.send(self.key.clone());
         }
@@ -113,6 +117,7 @@ impl Tenants {
             client,
             fingerprint,
             state: Arc::new(State {
+                unseen: AtomicBool::new(true),
                 dirty: AtomicBool::new(true),
                 key: key.clone(),
                 wake: self.wake.clone(),
@@ -162,11 +167,12 @@ impl Session {
     pub async fn look(&self, workloads: &[Kind], labels: &str) -> Inside {
         if let Some((at, inside)) = &self.memory().seen
             && at.elapsed() < FRESH
-            && !self.state.dirty.load(Ordering::Acquire)
+            && !self.state.unseen.load(Ordering::Acquire)
             && matches!(inside, Inside::Reachable { .. })
         {
             return inside.clone();
         }
+        self.state.unseen.store(false, Ordering::Release);
         let looked = tokio::time::timeout(
             PATIENCE,
             look::inside(&self.client, &self.engine, workloads, labels),
@@ -242,4 +248,25 @@ fn digest(objects: &[Object], prune: &Prune) -> String {
     let kept = prune.keep.iter().map(|key| Value::String(key.to_string()));
     let objects = objects.iter().map(|object| object.body.clone());
     owned::digest(&Value::Array(objects.chain(kept).collect()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_changes_between_a_look_and_the_work_is_heard_of() {
+        let (wake, mut woken) = mpsc::unbounded_channel();
+        let state = State {
+            unseen: AtomicBool::new(false),
+            // The work that would clear it is still to come.
+            dirty: AtomicBool::new(true),
+            key: ("tenants".into(), "t1".into()),
+            wake,
+        };
+        state.touch();
+        assert!(woken.try_recv().is_ok());
+        state.touch();
+        assert!(woken.try_recv().is_err(), "one message is enough");
+    }
 }
