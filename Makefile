@@ -33,6 +33,14 @@ test: ## Everything: formatting, lints, unit tests, fuzzing, real clusters
 	@$(STEP) 6/7 "fuzz the parsers, $(FUZZ_SECONDS) s each" fuzz/run $(FUZZ_SECONDS)
 	@$(STEP) 7/7 "every test, those on real clusters among them" env STEWARD_LAB_PROGRAM=$(CURDIR)/$(DEBUG)/steward-lab cargo test --workspace --no-fail-fast
 
+# Apart from the tests, because they take ten minutes each and fail if anything else keeps the machine busy.
+.PHONY: soak
+soak: ## Stories under load: parts killed and replaced, tenants moved, certificates renewed
+	@$(STEP) 1/4 "install what is missing" scripts/deps lab
+	@$(STEP) 2/4 "compile" cargo test --workspace --no-run
+	@$(STEP) 3/4 "fetch or build the programs of the lab" $(DEBUG)/steward-lab parts $(TEST_PARTS)
+	@$(STEP) 4/4 "stories under load" env STEWARD_LAB_PROGRAM=$(CURDIR)/$(DEBUG)/steward-lab cargo test --workspace --no-fail-fast --test modes --test reliability -- --ignored --nocapture
+
 .PHONY: lint
 lint: ## Formatting, clippy, generated files
 	cargo fmt --all --check

@@ -52,6 +52,7 @@ struct Outcome {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "minutes under load, on a machine of its own: make soak"]
 async fn parts_are_killed_and_replaced_and_requests_find_their_way() -> Result<()> {
     let values = ["gateway.enabled=true", "gateway.replicas=2"];
     let stage = Stage::up("reliability", 2, &values).await?;
