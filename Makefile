@@ -24,7 +24,7 @@ demo-down: ## Remove the demo without a trace
 
 # One selection of packages for every cargo call: another would compile the dependencies again.
 .PHONY: test
-test: ## Everything: formatting, lints, unit tests, fuzzing, real clusters
+test: ## Formatting, lints, unit tests, fuzzing, real clusters; all but the stories of soak
 	@$(STEP) 1/7 "install what is missing" scripts/deps lab
 	@$(STEP) 2/7 "check formatting" cargo fmt --all --check
 	@$(STEP) 3/7 "compile the workspace and its tests" cargo test --workspace --no-run
