@@ -74,6 +74,22 @@ async fn until_store(world: &World, name: &str, reason: &str) {
     .await;
 }
 
+/// The tenant of the broken store says why, and a tenant of another store comes up.
+async fn only_the_one_outside_waits(world: &World, why: &str) {
+    world
+        .until_condition(
+            "outside",
+            "DatastoreReady",
+            "False",
+            Some("DatastoreNotReady"),
+        )
+        .await;
+    let (_, _, message) = world.condition("outside", "DatastoreReady").await.unwrap();
+    assert!(message.contains(why), "{message}");
+    world.make_tenant("inside", &json!({})).await;
+    world.until_planned("inside").await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_datastore_with_wrong_credentials_is_named_and_its_tenant_heals_with_right_ones() {
     let world = World::new().await;
@@ -87,18 +103,7 @@ async fn a_datastore_with_wrong_credentials_is_named_and_its_tenant_heals_with_r
         .make_tenant("outside", &json!({"dataStore": name}))
         .await;
     until_store(&world, &name, "DatastoreDenied").await;
-    world
-        .until_condition(
-            "outside",
-            "DatastoreReady",
-            "False",
-            Some("DatastoreNotReady"),
-        )
-        .await;
-    let (_, _, message) = world.condition("outside", "DatastoreReady").await.unwrap();
-    assert!(message.contains("CN root"), "{message}");
-    world.make_tenant("inside", &json!({})).await;
-    world.until_planned("inside").await;
+    only_the_one_outside_waits(&world, "CN root").await;
 
     credentials(&world, &name, &server, "root").await;
     until_store(&world, &name, "Ready").await;
@@ -128,18 +133,7 @@ async fn a_full_datastore_is_named_and_used_again_when_there_is_room() {
     world
         .make_tenant("outside", &json!({"dataStore": name}))
         .await;
-    world
-        .until_condition(
-            "outside",
-            "DatastoreReady",
-            "False",
-            Some("DatastoreNotReady"),
-        )
-        .await;
-    let (_, _, message) = world.condition("outside", "DatastoreReady").await.unwrap();
-    assert!(message.contains("NOSPACE"), "{message}");
-    world.make_tenant("inside", &json!({})).await;
-    world.until_planned("inside").await;
+    only_the_one_outside_waits(&world, "NOSPACE").await;
 
     let root = |arguments: &[&str]| server.etcdctl("root", arguments).unwrap();
     root(&["del", "/ballast/", "--prefix"]);

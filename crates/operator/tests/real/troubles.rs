@@ -13,6 +13,26 @@ use kube::{
 };
 use steward_operator::run::Extras;
 
+/// And waits until that was noticed.
+async fn stop_the_datastore(world: &mut World) {
+    world.etcd.stop();
+    until("the DataStore to be not ready", async || {
+        let status = world
+            .stores()
+            .get(&world.store)
+            .await
+            .unwrap()
+            .status
+            .unwrap_or_default();
+        if status.ready {
+            Err("it is ready")
+        } else {
+            Ok(())
+        }
+    })
+    .await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn refused_throttled_and_cut_off_writes_only_delay_a_tenant() {
     let world = World::new().await;
@@ -49,22 +69,7 @@ async fn a_datastore_that_goes_away_is_named_and_the_tenant_heals_when_it_is_bac
     let operator = world.start(&[]);
     world.make_tenant("before", &json!({})).await;
     world.until_planned("before").await;
-    world.etcd.stop();
-    until("the DataStore to be not ready", async || {
-        let status = world
-            .stores()
-            .get(&world.store)
-            .await
-            .unwrap()
-            .status
-            .unwrap_or_default();
-        if status.ready {
-            Err("it is ready")
-        } else {
-            Ok(())
-        }
-    })
-    .await;
+    stop_the_datastore(&mut world).await;
     world.make_tenant("during", &json!({})).await;
     world
         .until_condition(
@@ -92,22 +97,7 @@ async fn deletion_with_the_datastore_gone_says_so_and_ends_on_the_annotation() {
         world.make_tenant(name, &json!({})).await;
         world.until_planned(name).await;
     }
-    world.etcd.stop();
-    until("the DataStore to be not ready", async || {
-        let status = world
-            .stores()
-            .get(&world.store)
-            .await
-            .unwrap()
-            .status
-            .unwrap_or_default();
-        if status.ready {
-            Err("it is ready")
-        } else {
-            Ok(())
-        }
-    })
-    .await;
+    stop_the_datastore(&mut world).await;
     for name in ["patient", "hasty"] {
         world.delete_tenant(name).await;
         world

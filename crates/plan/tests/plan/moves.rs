@@ -47,10 +47,8 @@ fn endpoint_address(world: &World) -> Option<Value> {
         .map(|slice| slice["endpoints"][0]["addresses"][0].clone())
 }
 
-#[test]
-fn a_move_to_a_front_door_keeps_the_old_address_until_the_new_name_answers() {
-    let mut world = World::new(PLAIN);
-    world.settle();
+/// From an address of its own to a name, with a node proxy.
+fn wish_for_a_name(world: &mut World) {
     let control_plane = &mut world.observed.tenant.spec.control_plane;
     control_plane.service.service_type = ServiceType::ClusterIP;
     control_plane.ingress = Some(IngressSpec {
@@ -59,6 +57,13 @@ fn a_move_to_a_front_door_keeps_the_old_address_until_the_new_name_answers() {
         ..IngressSpec::default()
     });
     world.observed.tenant.spec.addons.tcp_proxy = Some(TcpProxy::default());
+}
+
+#[test]
+fn a_move_to_a_front_door_keeps_the_old_address_until_the_new_name_answers() {
+    let mut world = World::new(PLAIN);
+    world.settle();
+    wish_for_a_name(&mut world);
     let round = world.settle();
     let service = |world: &World| world.live(Kind::Service, "t1").unwrap()["spec"]["type"].clone();
     let status = |world: &World| world.observed.tenant.status.clone().unwrap();
@@ -118,14 +123,7 @@ fn a_move_to_a_front_door_keeps_the_old_address_until_the_new_name_answers() {
 fn while_a_tenant_moves_pods_are_never_sent_to_the_front_door_itself() {
     let mut world = World::new(PLAIN);
     world.settle();
-    let control_plane = &mut world.observed.tenant.spec.control_plane;
-    control_plane.service.service_type = ServiceType::ClusterIP;
-    control_plane.ingress = Some(IngressSpec {
-        hostname: Some("t1.example.com".into()),
-        controller_type: IngressControllerType::Steward,
-        ..IngressSpec::default()
-    });
-    world.observed.tenant.spec.addons.tcp_proxy = Some(TcpProxy::default());
+    wish_for_a_name(&mut world);
     for _ in 0..6 {
         let round = world.round();
         // The front door answers at once, long before the proxy is on every node.
