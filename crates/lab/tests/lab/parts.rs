@@ -39,6 +39,34 @@ async fn a_service_answers_by_name_from_another_pod_and_logs_and_exec_work() {
 }
 
 #[tokio::test]
+async fn services_outlive_the_kube_proxy_that_made_them() {
+    let lab = lab_alone().await;
+    apply(&lab.mgmt(), &web("lasting", "ClusterIP"))
+        .await
+        .unwrap();
+    let cluster = lab.cluster().unwrap();
+    cluster
+        .wait_deployment("default", "lasting", PATIENCE)
+        .await
+        .unwrap();
+    let rules = ["nft", "list", "map", "ip", "kube-proxy", "service-ips"];
+    let before = until_says(&lab, &lab.mgmt(), &rules, "default/lasting").await;
+    kubectl(&lab, "delete pods -n kube-system -l k8s-app=kube-proxy")
+        .await
+        .unwrap();
+    // It is healthy once it has written its rules.
+    let healthy = ["curl", "-sSf", "-m5", "http://127.0.0.1:10256/healthz"];
+    until_says(&lab, &lab.mgmt(), &healthy, "lastUpdated").await;
+    let after = lab.mgmt().run(&rules).await.unwrap();
+    let lines = |text: &str| {
+        let mut all: Vec<String> = text.split(',').map(|e| e.trim().to_owned()).collect();
+        all.sort();
+        all
+    };
+    assert_eq!(lines(&before), lines(&after));
+}
+
+#[tokio::test]
 async fn a_load_balancer_answers_from_every_host_and_gives_its_address_back() {
     let lab = lab().await;
     apply(&lab.mgmt(), &web("balanced", "LoadBalancer"))

@@ -14,6 +14,10 @@ const CERTIFICATES: &str = "/etc/ssl/certs/ca-certificates.crt";
 /// Tells glibc to ask /etc/hosts first and then the name server.
 const NSSWITCH: &str = "hosts: files dns\n";
 
+/// Without it nft prints numbers where kube-proxy expects names: one that starts beside the rules
+/// of its predecessor takes them for somebody else's and empties them.
+const PROTOCOLS: &str = "tcp 6 TCP\nudp 17 UDP\nsctp 132 SCTP\n";
+
 const USERS: &str = "root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/sh\n";
 
 /// haproxy-ingress loads a JSON library for external authentication, which no
@@ -102,6 +106,7 @@ fn kubernetes(release: Release, parts: &Parts) -> Result<Vec<Image>, Error> {
                 .program(nft, "/usr/sbin/nft")?
                 .program(conntrack, "/usr/sbin/conntrack")
         })?;
+        let tools = tools.text(PROTOCOLS, "/etc/protocols", 0o644);
         images.push(tools.folder("/tmp", 0o1777).build()?);
     }
     Ok(images)
