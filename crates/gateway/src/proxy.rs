@@ -130,7 +130,9 @@ impl Gateway {
         if let Some(counters) = &session.counters {
             counters.backend_failures.fetch_add(1, Relaxed);
         }
-        if backend.failed(self.clock(cx)) {
+        // One that stops is about to leave the route, and a client must not be able to make
+        // a backend look dead by what it says.
+        if !failure.accepted && backend.failed(self.clock(cx)) {
             let route = session.route.as_ref().map(|route| route.host().to_string());
             tracing::warn!(
                 route,
@@ -236,13 +238,22 @@ impl Program for Gateway {
     }
 
     fn connected(&self, _cx: &Context<'_>, session: &mut Connection) {
-        session.connected = true;
-        self.metrics.routed();
+        if !session.connected {
+            session.connected = true;
+            self.metrics.routed();
+        }
         if let Some(backend) = &session.backend
             && backend.answered()
         {
             tracing::info!(backend = %backend.address(), "backend answers again");
         }
+    }
+
+    /// A client's hello may be said again: nothing was agreed on yet.
+    fn another(&self, cx: &Context<'_>, session: &Connection) -> Option<Vec<u8>> {
+        let route = session.route.as_ref()?;
+        route.choose(session.tried, self.clock(cx))?;
+        Some(session.header_for(cx, route))
     }
 
     fn moved(&self, session: &Connection, to_server: u64, to_client: u64) {

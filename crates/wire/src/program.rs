@@ -7,7 +7,8 @@
 //! elsewhere and announced with a [`Waker`].
 //!
 //! The order of calls for one connection is
-//! `accept` → `peek`* → `dial`+ → `connected` → (`server_ready`) → `moved`* → `finished`.
+//! `accept` → `peek`* → `dial`+ → `connected` → (`server_ready`) → `moved`* → `finished`,
+//! with one way back: `connected` → (`another`) → `dial`.
 
 use std::{
     borrow::Cow,
@@ -61,6 +62,14 @@ pub trait Program: Send + Sync + 'static {
 
     /// The address given last accepted the connection.
     fn connected(&self, _cx: &Context<'_>, _session: &mut Self::Session) {}
+
+    /// A server that is only relayed to closed before its first byte: it was about to stop
+    /// when it accepted. If what the client said so far may be said to another server, the
+    /// answer is what that one gets before it (a PROXY header, or nothing), and `dial` is
+    /// asked where. `None` passes the end on to the client.
+    fn another(&self, _cx: &Context<'_>, _session: &Self::Session) -> Option<Vec<u8>> {
+        None
+    }
 
     /// The server leg's handshake is done and the client leg is
     /// [`ClientLeg::Later`]: now the program knows enough (the server's ALPN
@@ -181,6 +190,8 @@ pub struct DialFailure {
     pub address: SocketAddr,
     /// The error; a connect that took too long is [`io::ErrorKind::TimedOut`].
     pub error: io::Error,
+    /// Whether it accepted the connection, and then closed it without a word.
+    pub accepted: bool,
 }
 
 /// A refusal: what the client is told and what the log and the metric say.

@@ -45,6 +45,8 @@ pub(crate) enum Drive {
     Again,
     /// The server's handshake is done: the program builds the client's side.
     ServerReady,
+    /// The server closed before its first byte: the program may know another.
+    Unanswered,
     /// Over.
     Done,
 }
@@ -95,6 +97,10 @@ pub(crate) fn drive<S>(session: &mut Session<S>, tools: &mut Tools) -> Drive {
         }
         let up = pump(session, Side::Client, tools);
         let down = pump(session, Side::Server, tools);
+        session.settle_on_server();
+        if session.unanswered() {
+            return Drive::Unanswered;
+        }
         if session.end.is_some() && session.phase != Phase::Relay {
             return Drive::Done;
         }
@@ -124,22 +130,28 @@ fn begin<S>(session: &mut Session<S>, tools: &mut Tools) {
 
 /// Passes on what came from `side` before the other was ready.
 fn release_held<S>(session: &mut Session<S>, side: Side, tools: &mut Tools) {
+    if session.spoken {
+        return;
+    }
+    let keep = side == Side::Client && session.plain();
     let (from, to) = session.pair(side);
     let held = std::mem::take(&mut from.held);
     if held.is_empty() {
         return;
     }
     from.received += held.len() as u64;
-    if to.transform.is_none() && to.pipe.is_none() {
+    if to.out.is_empty() {
         // The usual case, a ClientHello: no copy unless a PROXY header goes first.
-        if to.out.is_empty() {
-            to.out = held;
-        } else {
-            to.out.extend_from_slice(&held);
-        }
+        pass_on(session, side, &held, &mut tools.wire);
+    } else if to.transform.is_none() {
+        to.out.extend_from_slice(&held);
         to.flush(&mut tools.pipes);
     } else {
         pass_on(session, side, &held, &mut tools.wire);
+    }
+    if keep {
+        session.client.held = held;
+        session.spoken = true;
     }
 }
 

@@ -35,6 +35,9 @@ pub(crate) struct Session<S> {
     pub(crate) phase: Phase,
     /// The client's transform comes when the server's handshake is done.
     pub(crate) later: bool,
+    /// The server was given what the client holds; it is kept for another server, in case
+    /// this one closes without an answer.
+    pub(crate) spoken: bool,
     /// Whether the server's socket looks for a dead peer already.
     pub(crate) kept_alive: bool,
     /// Whether the session waits in the worker's list of unfinished work.
@@ -151,6 +154,27 @@ impl<S> Session<S> {
             Phase::Peek | Phase::Linger => side == Side::Client,
             Phase::Wait | Phase::Dial | Phase::Shake => !from.ready() && from.out.is_empty(),
             Phase::Relay => to.clear() && !to.broken,
+        }
+    }
+
+    /// Whether both legs are only relayed.
+    pub(crate) fn plain(&self) -> bool {
+        !self.later && self.client.transform.is_none() && self.server.transform.is_none()
+    }
+
+    /// Whether the server closed before its first byte, and another could be told all that
+    /// this one was.
+    pub(crate) fn unanswered(&self) -> bool {
+        self.spoken && self.server.eof && !self.client.broken
+    }
+
+    /// Lets go of what was kept for another server, once this one answered or the client
+    /// said more.
+    pub(crate) fn settle_on_server(&mut self) {
+        let more = self.client.received > self.client.held.len() as u64;
+        if self.spoken && (self.server.received > 0 || more) {
+            self.spoken = false;
+            self.client.held = Vec::new();
         }
     }
 

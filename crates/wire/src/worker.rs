@@ -200,10 +200,17 @@ impl<P: Program> Worker<P> {
 
     /// Moves bytes, then tells epoll what the session waits for.
     fn drive(&mut self, token: Token, session: &mut Session<P::Session>) -> Flow {
-        let before = (session.client.received, session.server.received);
+        let mut before = (session.client.received, session.server.received);
         let was = session.phase;
         let driven = loop {
             match relay::drive(session, &mut self.tools) {
+                Drive::Unanswered => {
+                    self.count(session, before);
+                    if let Some(flow) = self.dial_another(token, session) {
+                        return flow;
+                    }
+                    before = (session.client.received, session.server.received);
+                }
                 Drive::ServerReady => {
                     if let Err(flow) = self.server_ready(token, session) {
                         return flow;
@@ -223,7 +230,7 @@ impl<P: Program> Worker<P> {
                 session.queued = true;
                 self.again.push(token);
             }
-            Drive::Again | Drive::Idle | Drive::ServerReady => {}
+            Drive::Again | Drive::Idle | Drive::ServerReady | Drive::Unanswered => {}
         }
         self.watch(token, session)
     }

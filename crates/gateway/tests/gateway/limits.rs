@@ -183,6 +183,53 @@ fn a_dead_backend_is_passed_over_and_a_lone_one_gives_an_alert() {
     assert_eq!(who(&gateway, "c.d"), Err(80));
 }
 
+/// A server that accepts and closes, as one that stops does with what waits in its queue.
+fn closing() -> SocketAddr {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let address = listener.local_addr().unwrap();
+    thread::spawn(move || for _ in listener.incoming().flatten() {});
+    address
+}
+
+#[test]
+fn a_backend_that_closes_before_its_first_byte_is_passed_over() {
+    let (closing, echo) = (closing(), named_echo("alive"));
+    let header = headed_echo();
+    let routes = format!(
+        "routes:\n- host: two.example.com\n  backends: [\"{closing}\", \"{echo}\"]\n\
+         - host: headed.example.com\n  backends: [\"{closing}\", \"{header}\"]\n  sendProxy: v2\n{}",
+        route("lone.example.com", closing)
+    );
+    let gateway = Gateway::start(&routes);
+    for _ in 0..50 {
+        assert_eq!(who(&gateway, "two.example.com"), Ok("alive".into()));
+        assert_eq!(who(&gateway, "headed.example.com"), Ok("headed".into()));
+    }
+    // It is not held against it: a client's words must not make a backend look dead.
+    let failures = "steward_gateway_route_backend_failures_total{route=\"two.example.com\"}";
+    assert!(gateway.metric(failures) > 1, "it was tried more than once");
+    // Where there is no other, its end is the client's.
+    assert_eq!(who(&gateway, "lone.example.com"), Ok(String::new()));
+}
+
+/// A server that wants a PROXY header before the hello, and says so if it got one.
+fn headed_echo() -> SocketAddr {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let address = listener.local_addr().unwrap();
+    thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let mut said = Vec::new();
+            let _ = stream.read_to_end(&mut said);
+            let answer = match proxy_protocol::parse(&said) {
+                Ok(Some((_, length))) if said.get(length) == Some(&22) => "headed",
+                _ => "bare",
+            };
+            let _ = stream.write_all(answer.as_bytes());
+        }
+    });
+    address
+}
+
 #[test]
 fn connections_go_to_the_backend_with_the_fewest() {
     let backends = [named_echo("one"), named_echo("two"), named_echo("six")];

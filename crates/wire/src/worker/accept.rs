@@ -158,6 +158,7 @@ impl<P: Program> Worker<P> {
             deadline: Tick::NEVER,
             phase: Phase::Peek,
             later: false,
+            spoken: false,
             kept_alive: false,
             queued: false,
             end: None,

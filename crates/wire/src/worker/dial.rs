@@ -28,31 +28,27 @@ fn speak_at_once<S>(
     address: SocketAddr,
     session: &mut Session<S>,
 ) -> rustix::io::Result<Started> {
-    let plain =
-        session.server.transform.is_none() && session.client.transform.is_none() && !session.later;
     let header = !session.server.out.is_empty();
     let first = if header {
-        &mut session.server.out
+        &session.server.out
     } else {
-        &mut session.client.held
+        &session.client.held
     };
-    if !(header || plain) || first.is_empty() || !address.ip().is_loopback() {
+    if !(header || session.plain()) || first.is_empty() || !address.ip().is_loopback() {
         return Ok(Started::Connecting);
     }
-    match send(fd, first, SendFlags::NOSIGNAL) {
-        Ok(sent) if sent < first.len() => {
-            first.drain(..sent);
-            session.client.received += if header { 0 } else { sent as u64 };
-            Ok(Started::Connected)
-        }
-        Ok(sent) => {
-            *first = Vec::new();
-            session.client.received += if header { 0 } else { sent as u64 };
-            Ok(Started::Connected)
-        }
-        Err(Errno::AGAIN | Errno::INTR) => Ok(Started::Connecting),
-        Err(error) => Err(error),
+    let sent = match send(fd, first, SendFlags::NOSIGNAL) {
+        Ok(sent) => sent,
+        Err(Errno::AGAIN | Errno::INTR) => return Ok(Started::Connecting),
+        Err(error) => return Err(error),
+    };
+    let rest = first.get(sent..).unwrap_or_default().to_vec();
+    if !header {
+        session.client.received += first.len() as u64;
+        session.spoken = true;
     }
+    session.server.out = rest;
+    Ok(Started::Connected)
 }
 
 impl<P: Program> Worker<P> {
@@ -84,7 +80,13 @@ impl<P: Program> Worker<P> {
                 Next::Connect(address) => match self.start_connect(token, session, address) {
                     Ok(Started::Connecting) => return self.watch(token, session),
                     Ok(Started::Connected) => return self.established(token, session),
-                    Err(error) => failure = Some(DialFailure { address, error }),
+                    Err(error) => {
+                        failure = Some(DialFailure {
+                            address,
+                            error,
+                            accepted: false,
+                        });
+                    }
                 },
             }
         }
@@ -114,6 +116,8 @@ impl<P: Program> Worker<P> {
             });
         if started.is_err() {
             self.shared.descriptors.close(1);
+            session.spoken = false;
+            session.client.received = 0;
         }
         let started = started?;
         session.server.fd = Some(fd);
@@ -178,8 +182,7 @@ impl<P: Program> Worker<P> {
             .place
             .context(session.origin, session.client.fd.as_ref(), token);
         self.shared.program.connected(&cx, &mut session.program);
-        let plain = session.server.transform.is_none() && session.client.transform.is_none();
-        if !plain || session.later {
+        if !session.plain() {
             // The entry set for connecting finds this later one.
             session.deadline = self
                 .wheel
@@ -199,9 +202,44 @@ impl<P: Program> Worker<P> {
         error: io::Error,
     ) -> Flow {
         // What is queued has not been sent, and serves the next.
+        let out = std::mem::take(&mut session.server.out);
+        self.dial_next(token, session, out, error, false)
+    }
+
+    /// The server closed before its first byte. Dials another if the program knows one.
+    pub(super) fn dial_another(
+        &mut self,
+        token: Token,
+        session: &mut Session<P::Session>,
+    ) -> Option<Flow> {
+        let cx = self
+            .place
+            .context(session.origin, session.client.fd.as_ref(), token);
+        let Some(prefix) = self.shared.program.another(&cx, &session.program) else {
+            session.spoken = false;
+            session.client.held = Vec::new();
+            return None;
+        };
+        session.spoken = false;
+        session.kept_alive = false;
+        session.end = None;
+        session.client.received = 0;
+        let error = io::ErrorKind::UnexpectedEof.into();
+        Some(self.dial_next(token, session, prefix, error, true))
+    }
+
+    /// Leaves the address and asks for the next, which gets `out` first.
+    fn dial_next(
+        &mut self,
+        token: Token,
+        session: &mut Session<P::Session>,
+        out: Vec<u8>,
+        error: io::Error,
+        accepted: bool,
+    ) -> Flow {
         let old = std::mem::take(&mut session.server);
         session.server = Leg {
-            out: old.out,
+            out,
             transform: old.transform,
             ..Leg::default()
         };
@@ -210,6 +248,7 @@ impl<P: Program> Worker<P> {
         let failure = DialFailure {
             address: session.address,
             error,
+            accepted,
         };
         self.dial(token, session, Some(failure))
     }
