@@ -87,6 +87,15 @@ fn on_nodes(observed: &Observed, mode: TcpProxyMode) -> Option<&Rollout> {
     workloads.get(&ObjectKey::new(kind, SYSTEM, "steward-tcp-proxy"))
 }
 
+/// Whether every node's kube-proxy follows the endpoints.
+fn kube_proxies_listen(observed: &Observed) -> bool {
+    let Inside::Reachable { workloads, .. } = &observed.inside else {
+        return false;
+    };
+    let key = ObjectKey::new(Kind::DaemonSet, SYSTEM, "kube-proxy");
+    workloads.get(&key).is_none_or(Rollout::done)
+}
+
 /// Whether pods can go through the proxy of a mode: on every node, or on any.
 fn ready(observed: &Observed, mode: TcpProxyMode) -> bool {
     let Inside::Reachable { nodes, proxies, .. } = &observed.inside else {
@@ -184,7 +193,11 @@ fn without_proxy(tenant: &Validated, observed: &Observed, ways: &Ways) -> Inner 
     let advertised = tenant.network.advertise.is_some();
     let own_endpoints = !(announceable || advertised && way.port == API_SERVER_PORT);
     let leaving = unwanted(tenant, observed);
-    let settled = told(tenant, observed) == Some(own_endpoints) && rolled_out(tenant, observed);
+    // A node whose kube-proxy is being replaced does not hear of new endpoints, and goes on
+    // sending pods to the proxy.
+    let settled = told(tenant, observed) == Some(own_endpoints)
+        && rolled_out(tenant, observed)
+        && kube_proxies_listen(observed);
     let keep = !leaving.is_empty() && (ways.moving() || !settled);
     let mut waits = Vec::new();
     if way.by_name() {

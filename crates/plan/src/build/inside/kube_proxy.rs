@@ -46,8 +46,9 @@ pub(super) fn objects(inputs: &Inputs<'_>, addon: &ImageOverride) -> Vec<Object>
         metadata: named(SYSTEM, "kube-proxy"),
         ..ServiceAccount::default()
     };
+    let configuration = configuration(inputs);
     let data = [
-        ("config.conf".to_owned(), yaml(&configuration(inputs))),
+        ("config.conf".to_owned(), yaml(&configuration)),
         (
             "kubeconfig.conf".to_owned(),
             yaml(&kubeconfig(&inputs.ways.active.url())),
@@ -82,6 +83,7 @@ pub(super) fn objects(inputs: &Inputs<'_>, addon: &ImageOverride) -> Vec<Object>
     all.push(daemon_set(
         &format!("{repository}/kube-proxy:{tag}"),
         &checksum(&data),
+        probe(&configuration).as_ref(),
     ));
     all
 }
@@ -143,7 +145,18 @@ fn configuration(inputs: &Inputs<'_>) -> Value {
     config
 }
 
-fn daemon_set(image: &str, config: &str) -> Object {
+/// Ready is one that has written its rules: the next node's is replaced only then. Where the
+/// user moved its health port there is none.
+fn probe(config: &Value) -> Option<Value> {
+    config.get("healthzBindAddress").is_none().then(|| {
+        json!({
+            "httpGet": {"path": "/healthz", "port": 10256, "scheme": "HTTP"},
+            "periodSeconds": 2,
+        })
+    })
+}
+
+fn daemon_set(image: &str, config: &str, probe: Option<&Value>) -> Object {
     let body = json!({
         "metadata": labelled(named(SYSTEM, "kube-proxy"), &[APP]),
         "spec": {
@@ -173,6 +186,7 @@ fn daemon_set(image: &str, config: &str) -> Object {
                         "env": [{"name": "NODE_NAME", "valueFrom": {
                             "fieldRef": {"apiVersion": "v1", "fieldPath": "spec.nodeName"},
                         }}],
+                        "readinessProbe": probe,
                         "securityContext": {"privileged": true},
                         "volumeMounts": [
                             {"name": "kube-proxy", "mountPath": "/var/lib/kube-proxy"},
