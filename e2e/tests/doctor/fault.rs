@@ -25,6 +25,17 @@ pub(crate) enum Fault {
     DatastoreDown,
 }
 
+/// What it takes to follow the advice.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Repair {
+    /// The command is all.
+    Paste,
+    /// The command prints records, which whoever runs the name server makes.
+    Records,
+    /// A command for the node that can't be run here: all hosts of a lab share one clock.
+    OnTheNode,
+}
+
 impl Fault {
     pub(crate) const ALL: [Self; 20] = [
         Self::DnsWrong,
@@ -80,19 +91,13 @@ impl Fault {
         }
     }
 
-    /// Whether the command that doctor prints is the whole repair. Of the others it prints
-    /// where to look, or what only the owner of a name server or a proxy can do.
-    pub(crate) fn is_fixed_by_pasting(self) -> bool {
-        !matches!(
-            self,
-            Self::DnsWrong
-                | Self::DnsMissing
-                | Self::NodeClock
-                | Self::ProxyOpensTls
-                | Self::Quota
-                | Self::DatastoreDown
-                | Self::AgentsCut
-        )
+    /// How what doctor prints is followed.
+    pub(crate) fn repair(self) -> Repair {
+        match self {
+            Self::DnsWrong | Self::DnsMissing | Self::ProxyOpensTls => Repair::Records,
+            Self::NodeClock => Repair::OnTheNode,
+            _ => Repair::Paste,
+        }
     }
 
     /// Whether only the public way is broken: inside, everything can still be looked at.

@@ -1,4 +1,4 @@
-//! Undoes faults that pasting what doctor says does not, or did not.
+//! Undoes faults, and what following the advice left behind, so that the next starts afresh.
 
 use anyhow::Result;
 use steward_lab::Nudge;
@@ -12,7 +12,10 @@ impl Scene {
         let stage = &self.stage;
         match fault {
             Fault::DnsWrong | Fault::ProxyOpensTls => stage.lab.dns_unset(HOST)?,
-            Fault::DnsMissing => stage.name(&format!("*.{DOMAIN}"), self.front_door)?,
+            Fault::DnsMissing => {
+                stage.name(&format!("*.{DOMAIN}"), self.front_door)?;
+                stage.lab.dns_unset(HOST)?;
+            }
             Fault::AgentsCut => {
                 for number in [1, 2] {
                     stage

@@ -179,16 +179,9 @@ fn quota(e: &Evidence) -> Verdict {
         return Verdict::fine("it does");
     };
     let namespace = e.namespace();
-    let named = refused
-        .split("exceeded quota: ")
-        .nth(1)
-        .and_then(|rest| rest.split(',').next());
-    let fix = match named {
-        Some(quota) => format!(
-            "kubectl edit resourcequota -n {namespace} {quota}   # raise what the evidence names"
-        ),
-        None => format!("kubectl get events -n {namespace} --field-selector reason=FailedCreate"),
-    };
+    let fix = fix::raise_quota(namespace, refused).unwrap_or_else(|| {
+        format!("kubectl get events -n {namespace} --field-selector reason=FailedCreate")
+    });
     Verdict::problem(refused, fix)
 }
 

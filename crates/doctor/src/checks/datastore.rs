@@ -60,10 +60,14 @@ fn datastore(e: &Evidence) -> Verdict {
 
 fn judge(e: &Evidence, found: &Datastore) -> Verdict {
     let name = &found.name;
+    // The kubelet restarts a member that does not answer: wait for that, then look why not.
     let members = || {
+        let namespace = &found.namespace;
+        let pods = format!(
+            "-l steward.butlerlabs.dev/datastore={name},steward.butlerlabs.dev/component=etcd"
+        );
         format!(
-            "kubectl describe pods -n {} -l steward.butlerlabs.dev/datastore={name},steward.butlerlabs.dev/component=etcd",
-            found.namespace
+            "kubectl wait -n {namespace} pod {pods} --for=condition=Ready --timeout=4m || kubectl describe pods -n {namespace} {pods}"
         )
     };
     if !found.unready.is_empty() {

@@ -53,6 +53,46 @@ pub(super) fn start(workload: &Workload, replicas: u32) -> String {
     )
 }
 
+/// The records that lead to the front door, for whoever runs the name server.
+pub(super) fn records(e: &Evidence) -> String {
+    format!(
+        "steward dns {} -n {}   # the records to make",
+        e.name(),
+        e.namespace()
+    )
+}
+
+/// Raises what a ResourceQuota allows to what was refused: the API server's own words, as in
+/// `exceeded quota: small, requested: pods=1, used: pods=1, limited: pods=1`. Numbers with
+/// units are left to a person.
+pub(super) fn raise_quota(namespace: &str, refused: &str) -> Option<String> {
+    let (_, told) = refused.split_once("exceeded quota: ")?;
+    let (quota, told) = told.split_once(", requested: ")?;
+    let (requested, told) = told.split_once(", used: ")?;
+    let (used, _) = told.split_once(", limited: ")?;
+    let amounts = |text: &str| -> Option<Vec<(String, u64)>> {
+        let pair = |pair: &str| {
+            let (what, amount) = pair.split_once('=')?;
+            Some((what.to_owned(), amount.parse().ok()?))
+        };
+        text.split(',').map(pair).collect()
+    };
+    let Some((requested, used)) = amounts(requested).zip(amounts(used)) else {
+        return Some(format!(
+            "kubectl edit resourcequota -n {namespace} {quota}   # raise what the evidence names"
+        ));
+    };
+    let hard: Vec<String> = requested
+        .iter()
+        .zip(used)
+        .map(|((what, more), (_, used))| format!("\"{what}\":\"{}\"", more + used))
+        .collect();
+    let hard = hard.join(",");
+    Some(format!(
+        "kubectl patch resourcequota -n {namespace} {quota} --type merge -p '{{\"spec\":{{\"hard\":{{{hard}}}}}}}'"
+    ))
+}
+
 /// Merges a piece of spec into the tenant.
 pub(super) fn patch(e: &Evidence, spec: &str) -> String {
     format!(
@@ -60,4 +100,32 @@ pub(super) fn patch(e: &Evidence, spec: &str) -> String {
         e.namespace(),
         e.name()
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_quota_is_raised_by_what_was_refused() {
+        let refused = "pods \"t2-x\" is forbidden: exceeded quota: small, requested: pods=1,services=2, used: pods=3,services=0, limited: pods=3,services=1";
+        assert_eq!(
+            raise_quota("tenants", refused).unwrap(),
+            "kubectl patch resourcequota -n tenants small --type merge -p '{\"spec\":{\"hard\":{\"pods\":\"4\",\"services\":\"2\"}}}'"
+        );
+    }
+
+    #[test]
+    fn amounts_with_units_are_left_to_a_person() {
+        let refused = "exceeded quota: small, requested: limits.memory=1Gi, used: limits.memory=512Mi, limited: limits.memory=1Gi";
+        assert!(
+            raise_quota("tenants", refused)
+                .unwrap()
+                .starts_with("kubectl edit resourcequota -n tenants small")
+        );
+        assert_eq!(
+            raise_quota("tenants", "forbidden: violates PodSecurity"),
+            None
+        );
+    }
 }

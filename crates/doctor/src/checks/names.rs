@@ -164,10 +164,10 @@ fn resolves(e: &Evidence) -> Verdict {
     let Some(hostname) = &e.hostname else {
         return Verdict::Skip;
     };
-    match seen(&e.resolved, || dns_fix(e)) {
+    match seen(&e.resolved, || fix::records(e)) {
         Err(verdict) => verdict,
         Ok(found) if found.is_empty() => {
-            Verdict::problem(format!("{hostname} has no address"), dns_fix(e))
+            Verdict::problem(format!("{hostname} has no address"), fix::records(e))
         }
         Ok(found) => Verdict::fine(format!("{hostname} → {}", list(found))),
     }
@@ -203,15 +203,7 @@ fn address(e: &Evidence) -> Verdict {
             list(&strange),
             list(&e.front_door_addresses)
         ),
-        dns_fix(e),
-    )
-}
-
-fn dns_fix(e: &Evidence) -> String {
-    format!(
-        "steward dns {} -n {}   # the records to make",
-        e.name(),
-        e.namespace()
+        fix::records(e),
     )
 }
 

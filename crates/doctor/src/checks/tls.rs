@@ -116,14 +116,27 @@ fn own(e: &Evidence) -> Verdict {
                 c.subject
             )
         };
-        let terminate = fix::patch(e, "{\"addons\":{\"tcpProxy\":{\"mode\":\"Terminate\"}}}");
-        Verdict::problem(
-            seen,
-            format!(
-                "{terminate}   # where it must be opened; better: switch what is in front to TLS passthrough"
-            ),
-        )
+        Verdict::problem(seen, unopened(e))
     })
+}
+
+/// A name that leads to a proxy can lead past it. Where it leads to the front door itself,
+/// that one opens the TLS, and pods at least can do with it.
+fn unopened(e: &Evidence) -> String {
+    let elsewhere = |found: &Vec<_>| {
+        !e.front_door_addresses.is_empty()
+            && found.iter().all(|a| !e.front_door_addresses.contains(a))
+    };
+    if e.resolved.as_ref().is_ok_and(elsewhere) {
+        return format!(
+            "{} past what opens TLS, or switch that to passthrough",
+            fix::records(e)
+        );
+    }
+    let terminate = fix::patch(e, "{\"addons\":{\"tcpProxy\":{\"mode\":\"Terminate\"}}}");
+    format!(
+        "{terminate}   # where it must be opened; better: switch what is in front to TLS passthrough"
+    )
 }
 
 fn names(e: &Evidence) -> Verdict {
