@@ -116,7 +116,8 @@ pub fn width() -> usize {
 }
 
 /// Lays rows out under their heads, as wide as the widest of each column. The last
-/// column is cut when the whole would be wider than the terminal.
+/// column is cut when the whole would be wider than the terminal; where even that does not
+/// help, each row becomes a block of lines.
 pub fn table(head: &[&str], rows: &[Vec<String>], width: usize) -> String {
     let mut widths: Vec<usize> = head.iter().map(|h| h.chars().count()).collect();
     for row in rows {
@@ -129,6 +130,9 @@ pub fn table(head: &[&str], rows: &[Vec<String>], width: usize) -> String {
     let gap = if all > width { 1 } else { GAP };
     if let Some((last, others)) = widths.split_last_mut() {
         let taken: usize = others.iter().map(|w| w + gap).sum();
+        if taken.saturating_add((*last).min(LEAST)) > width {
+            return blocks(head, rows, width);
+        }
         *last = (*last).min(width.saturating_sub(taken).max(LEAST));
     }
     let mut out = String::new();
@@ -142,6 +146,19 @@ pub fn table(head: &[&str], rows: &[Vec<String>], width: usize) -> String {
         out.push('\n');
     }
     out
+}
+
+/// One line for each cell, its head before it; an empty line between rows.
+fn blocks(head: &[&str], rows: &[Vec<String>], width: usize) -> String {
+    let margin = head.iter().map(|h| h.chars().count()).max().unwrap_or(0) + GAP;
+    let block = |row: &Vec<String>| -> String {
+        let line = |(head, cell): (&&str, &String)| {
+            let cell = wrap(cell, margin, width);
+            format!("{}\n", format!("{head:<margin$}{cell}").trim_end())
+        };
+        head.iter().zip(row).map(line).collect()
+    };
+    rows.iter().map(block).collect::<Vec<_>>().join("\n")
 }
 
 /// Cuts to a width, and shows that it was cut.
@@ -191,6 +208,28 @@ mod tests {
         assert_eq!(
             text,
             "NAME          READY\na-long-name   yes, and much more to say\nb\n"
+        );
+    }
+
+    #[test]
+    fn a_terminal_too_narrow_for_columns_gets_a_block_for_each_row() {
+        let rows = vec![
+            vec![
+                "tenant-one".into(),
+                "Ready".into(),
+                "waits for nothing at all now".into(),
+            ],
+            vec!["two".into(), "Sleeping".into(), "-".into()],
+        ];
+        let text = table(&["NAME", "STATE", "WAITING FOR"], &rows, 30);
+        assert_eq!(
+            text,
+            "NAME          tenant-one\nSTATE         Ready\nWAITING FOR   waits for nothing at all\n              now\n\n\
+             NAME          two\nSTATE         Sleeping\nWAITING FOR   -\n"
+        );
+        assert!(
+            text.lines().all(|line| line.chars().count() <= 38),
+            "{text}"
         );
     }
 
