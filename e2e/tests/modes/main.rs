@@ -5,7 +5,7 @@ mod proxy;
 
 use std::net::{Ipv4Addr, SocketAddr};
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use steward_e2e::{Crowd, Figures, PodLoad, Stage, Target, Tenant, wait_for};
 use steward_lab::HostId;
 use steward_lab::faults::{Allowed, Fault};
@@ -97,12 +97,33 @@ async fn a_tenant_changes_its_ways_and_nobody_notices() -> Result<()> {
 
     scene.to_gateway().await?;
     step("Ingress to Gateway", pods.take().await?);
+    let balanced = scene.to_load_balancer_without_proxy().await?;
+    step("Gateway to LoadBalancer, proxy off", pods.take().await?);
+    let own = Target {
+        name: balanced.ip().to_string(),
+        address: balanced,
+        ..target.clone()
+    };
+    let by_address = Crowd::start(&client, &own, 20)?;
+    scene.to_ingress_with_proxy().await?;
+    step(
+        "LoadBalancer to Ingress, proxy EndToEnd",
+        pods.take().await?,
+    );
+    let by_address = by_address.finish().await;
+    scene.release(balanced).await?;
+    step("the old address released", pods.take().await?);
 
     let outside = outside.finish().await;
     told("clients by name, all the time", &outside);
+    told(
+        "clients by the tenant's own address, while it moved back",
+        &by_address,
+    );
     for (what, figures) in &steps {
         figures.none_failed(&format!("pods, {what}"))?;
     }
+    by_address.none_failed("clients by the tenant's own address")?;
     outside.none_failed("clients by name")
 }
 
@@ -126,8 +147,9 @@ impl Scene {
             .apply(&TENANT.replace("DIRECT", &direct.to_string()))
             .await?;
         let tenant = stage.tenant("tenants", "t1").await?;
-        // The front door, and the emergency way.
-        let tcp = [(front_door, 443), (direct, 443)];
+        // The front door, the emergency way, and what the tenant's own address will be.
+        let own = Ipv4Addr::from(u32::from(direct) + 1);
+        let tcp = [(front_door, 443), (direct, 443), (own, 6443), (own, 8132)];
         let tcp = tcp.map(SocketAddr::from).to_vec();
         let fence = stage
             .lab
@@ -209,5 +231,49 @@ impl Scene {
         self.patch(change).await?;
         self.moved("Gateway").await?;
         self.gone("ingress").await
+    }
+
+    /// To an address of its own, where pods need no proxy. The old name works on for the kubelet.
+    async fn to_load_balancer_without_proxy(&self) -> Result<SocketAddr> {
+        let change = r#"{"spec":{"controlPlane":{"gateway":null,"service":{"serviceType":"LoadBalancer"}},"addons":{"tcpProxy":null}}}"#;
+        self.patch(change).await?;
+        self.moved("LoadBalancer").await?;
+        let address = self.stage.address_of("tenants", "t1").await?;
+        self.wait_proxy("", "daemonset,deployment", &address.to_string())
+            .await?;
+        ensure!(self.there("tlsroute").await?, "kubelets still use the name");
+        Ok(SocketAddr::from((address, 6443)))
+    }
+
+    async fn to_ingress_with_proxy(&self) -> Result<()> {
+        let change = r#"{"spec":{"controlPlane":{"ingress":{"hostname":"t1.k8s.example.com","ingressClassName":"steward","controllerType":"steward"},"service":{"serviceType":"ClusterIP"}},"addons":{"tcpProxy":{"mode":"EndToEnd"}}}}"#;
+        self.patch(change).await?;
+        self.moved("Ingress").await?;
+        self.wait_proxy("daemonset", "deployment", "240.0.0.1")
+            .await?;
+        self.gone("tlsroute").await
+    }
+
+    /// The address goes when the user says that no kubelet uses it.
+    async fn release(&self, old: SocketAddr) -> Result<()> {
+        let note = format!("steward.butlerlabs.dev/release-endpoint={old}");
+        let told = self
+            .of_tenant("{.status.conditions[?(@.type==\"EndpointReady\")].message}")
+            .await?;
+        ensure!(told.contains(&note), "{told}");
+        self.stage
+            .kubectl(&["annotate", "tcp", "t1", "-n", "tenants", &note])
+            .await?;
+        wait_for("the address to be given back", 120, async || {
+            let path = "jsonpath={.spec.type}";
+            let now = self
+                .stage
+                .kubectl(&["get", "service", "t1", "-n", "tenants", "-o", path])
+                .await?;
+            ensure!(now == "ClusterIP", "{now}");
+            Ok(())
+        })
+        .await
+        .context("release")
     }
 }
