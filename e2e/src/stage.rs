@@ -152,6 +152,11 @@ impl Stage {
             .fence_in(HostId::Worker(worker), &Allowed { tcp, names: true })?)
     }
 
+    /// One of our programs, beside this test.
+    pub fn program(&self, name: &str) -> Result<PathBuf> {
+        Ok(programs()?.join(name))
+    }
+
     /// A folder for files of this story.
     pub fn folder(&self) -> &Path {
         self.work.path()

@@ -65,6 +65,12 @@ impl<'t> Watch<'t> {
         Ok(age)
     }
 
+    /// The same, once it has been open for so long.
+    pub async fn still_hears_after(&self, age: Duration) -> Result<Duration> {
+        tokio::time::sleep(age.saturating_sub(self.since.elapsed())).await;
+        self.still_hears().await
+    }
+
     async fn hears(&self, word: &str) -> Result<()> {
         wait_for(&format!("{word} in the watch"), 120, async || {
             let log = self.tenant.kubectl(&["logs", "watcher"]).await?;

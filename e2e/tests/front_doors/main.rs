@@ -5,6 +5,7 @@ mod haproxy;
 mod seeds;
 
 use std::net::Ipv4Addr;
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 use steward_e2e::{Stage, Tenant, Watch, wait_for};
@@ -77,9 +78,42 @@ async fn every_front_door_carries_tenants_in_every_way_it_knows() -> Result<()> 
     seeds::the_second_and_the_fifth(&stage).await?;
     let haproxy = install(&stage, "haproxy-ingress").await?;
     seeds::the_third(&stage, haproxy).await?;
-    let age = watch.still_hears().await?;
+    its_own_route_changes(&stage).await?;
+    let age = watch.still_hears_after(Duration::from_mins(5)).await?;
     println!("one watch has been open for {} s", age.as_secs());
     Ok(())
+}
+
+/// Traefik reads the first tenant's route anew.
+async fn its_own_route_changes(stage: &Stage) -> Result<()> {
+    let patch = r#"{"spec":{"controlPlane":{"ingress":{"additionalMetadata":{"annotations":{"changed":"yes"}}}}}}"#;
+    let words = [
+        "patch",
+        "tcp",
+        "by-crd",
+        "-n",
+        "tenants",
+        "--type=merge",
+        "-p",
+        patch,
+    ];
+    stage.kubectl(&words).await?;
+    wait_for("the route to change", 60, async || {
+        let path = "jsonpath={.metadata.annotations.changed}";
+        let words = [
+            "get",
+            "ingressroutetcp",
+            "by-crd",
+            "-n",
+            "tenants",
+            "-o",
+            path,
+        ];
+        let seen = stage.kubectl(&words).await?;
+        ensure!(seen == "yes", "{seen}");
+        Ok(())
+    })
+    .await
 }
 
 const BY_CRD: &str = "ingress: { hostname: by-crd.traefik.example.com, ingressClassName: traefik, controllerType: traefik }";

@@ -41,6 +41,48 @@ pub(crate) async fn credentials_of_one_are_refused_by_the_other(
     Ok(())
 }
 
+/// A node proxy of t1's that dials under t2's name: it refuses what answers there. One that
+/// was given t2's CA gets as far as t2's API server, and t1's token no further.
+pub(crate) async fn a_tunnel_under_a_neighbours_name_leads_nowhere(
+    stage: &Stage,
+    t1: &Tenant,
+    t2: &Tenant,
+) -> Result<()> {
+    let token = t1.kubectl(&["create", "token", "default"]).await?;
+    let through = async |ca: &Tenant, port: u16| -> Result<String> {
+        let path = "jsonpath={.data.ca\\.crt}";
+        let words = ["get", "configmap", "kube-root-ca.crt", "-o", path];
+        let file = stage.folder().join(format!("{}.crt", ca.name()));
+        std::fs::write(&file, ca.kubectl(&words).await?)?;
+        let (file, listen) = (file.display().to_string(), format!("127.0.0.1:{port}"));
+        let upstream = format!("{}.{DOMAIN}:443", t2.name());
+        let program = stage.program("steward-tcp-proxy")?.display().to_string();
+        let mut words = vec![
+            program.as_str(),
+            "--listen",
+            &listen,
+            "--upstream",
+            &upstream,
+        ];
+        words.extend(["--ca", &file, "--admin", "127.0.0.1:0"]);
+        let worker = stage.lab.worker(1)?;
+        let mut proxy = worker.spawn(&words)?;
+        let ask = format!(
+            "curl -ksS -o /dev/null -w '%{{http_code}}' --retry 5 --retry-connrefused --max-time 20 \
+             -H 'Authorization: Bearer {}' https://{listen}/api 2>/dev/null || true",
+            token.trim()
+        );
+        let said = worker.script(&ask).await;
+        proxy.kill().await?;
+        Ok(said?)
+    };
+    let own = through(t1, 9443).await?;
+    ensure!(own == "000", "with t1's CA: {own}");
+    let stolen = through(t2, 9444).await?;
+    ensure!(stolen == "401", "with t2's CA: {stolen}");
+    Ok(())
+}
+
 pub(crate) async fn an_unknown_name_gets_an_alert(stage: &Stage, address: &str) -> Result<()> {
     let script = format!(
         "openssl s_client -connect {address}:443 -servername nobody.{DOMAIN} </dev/null 2>&1 || true"
@@ -69,6 +111,37 @@ pub(crate) async fn a_name_is_its_older_owners(stage: &Stage) -> Result<()> {
     })
     .await?;
     let delete = ["delete", "tcp", "late", "-n", "tenants", "--timeout=120s"];
+    stage.kubectl(&delete).await?;
+    Ok(())
+}
+
+/// A tenant whose name is in no DNS, then in DNS with a wrong address, then with the right one:
+/// its condition says each, and what to do.
+pub(crate) async fn a_name_without_a_good_record_is_told(
+    stage: &Stage,
+    front_door: std::net::Ipv4Addr,
+) -> Result<()> {
+    let host = "lost.elsewhere.example";
+    let exposure = by_ingress("lost").replace(&format!("lost.{DOMAIN}"), host);
+    stage.apply(&tenant("lost", &exposure, "")).await?;
+    let told = async |reason: &str, words: &str| {
+        let path = "jsonpath={.status.conditions[?(@.type==\"EndpointReady\")]}";
+        let look = ["get", "tcp", "lost", "-n", "tenants", "-o", path];
+        wait_for(&format!("the condition to say {reason}"), 180, async || {
+            let seen = stage.kubectl(&look).await?;
+            let reason = format!("\"reason\":\"{reason}\"");
+            ensure!(seen.contains(&reason) && seen.contains(words), "{seen}");
+            Ok(())
+        })
+        .await
+    };
+    told("HostnameNotResolved", "is not in DNS").await?;
+    // The client's host: nothing listens there.
+    stage.name(host, "10.30.0.2".parse()?)?;
+    told("HostnameElsewhere", "leads to 10.30.0.2").await?;
+    stage.name(host, front_door)?;
+    told("Ready", host).await?;
+    let delete = ["delete", "tcp", "lost", "-n", "tenants", "--timeout=120s"];
     stage.kubectl(&delete).await?;
     Ok(())
 }
@@ -102,10 +175,35 @@ pub(crate) async fn only_allowed_sources_get_in(stage: &Stage, t1: &Tenant) -> R
     Ok(())
 }
 
+/// With more connections open than t1 may have, nobody gets in; t2 does not notice.
+pub(crate) async fn connections_are_limited_per_tenant(
+    stage: &Stage,
+    t1: &Tenant,
+    t2: &Tenant,
+) -> Result<()> {
+    access(stage, r#"{"maxConnections":1}"#).await?;
+    wait_for("t1 to be full", 120, async || {
+        let refused = t1.kubectl(&["get", "--raw", "/version"]).await;
+        let said = refused.err().context("it has room")?.to_string();
+        ensure!(said.contains("internal error"), "{said}");
+        Ok(())
+    })
+    .await?;
+    t2.kubectl(&["get", "--raw", "/version"]).await?;
+    access(stage, r#"{"maxConnections":null}"#).await?;
+    wait_for("t1 to have room", 120, async || {
+        t1.kubectl(&["get", "--raw", "/version"]).await
+    })
+    .await?;
+    Ok(())
+}
+
 async fn allow(stage: &Stage, range: &str) -> Result<()> {
-    let patch = format!(
-        r#"{{"spec":{{"controlPlane":{{"access":{{"allowedSourceRanges":["{range}"]}}}}}}}}"#
-    );
+    access(stage, &format!(r#"{{"allowedSourceRanges":["{range}"]}}"#)).await
+}
+
+async fn access(stage: &Stage, change: &str) -> Result<()> {
+    let patch = format!(r#"{{"spec":{{"controlPlane":{{"access":{change}}}}}}}"#);
     let words = [
         "patch",
         "tcp",

@@ -208,7 +208,11 @@ fn without_proxy(tenant: &Validated, observed: &Observed, ways: &Ways) -> Inner 
              set spec.addons.tcpProxy",
         ));
     }
-    let endpoints = published(tenant, ways);
+    let endpoints = if keep && !own_endpoints {
+        handed_over(tenant, ways)
+    } else {
+        published(tenant, ways)
+    };
     if own_endpoints && endpoints.is_none() && !way.by_name() {
         let message = format!(
             "pods inside the tenant can't reach the API server through kubernetes.default.svc, \
@@ -229,6 +233,16 @@ fn without_proxy(tenant: &Validated, observed: &Observed, ways: &Ways) -> Inner 
         gate: tenant.has_gate() || ways.by_name() || !leaving.is_empty(),
         waits,
     }
+}
+
+/// Endpoints as the API servers will write them. They write the address and leave the port as
+/// they find it, which was the proxy's: so it is ours to put right before they take over.
+fn handed_over(tenant: &Validated, ways: &Ways) -> Option<Endpoints> {
+    let address = tenant.network.advertise.or_else(|| ways.active.ip())?;
+    Some(Endpoints {
+        addresses: vec![address],
+        port: API_SERVER_PORT,
+    })
 }
 
 /// Endpoints that we publish in the API server's stead: an address and port that it

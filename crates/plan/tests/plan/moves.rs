@@ -295,6 +295,35 @@ fn pods_keep_their_way_while_the_node_proxy_comes_and_goes() {
 }
 
 #[test]
+fn api_servers_that_take_over_the_endpoints_find_their_own_port_there() {
+    let mut world = World::new(PLAIN);
+    world.settle();
+    let port = |world: &World| {
+        let key = ObjectKey::new(Kind::EndpointSlice, "default", "kubernetes");
+        world
+            .inside
+            .0
+            .get(&key)
+            .map(|o| o["ports"][0]["port"].clone())
+    };
+    world.observed.tenant.spec.addons.tcp_proxy = Some(TcpProxy {
+        mode: TcpProxyMode::Terminate,
+        ..TcpProxy::default()
+    });
+    world.settle();
+    assert_eq!(port(&world), Some(json!(6444)), "the proxy's");
+    let proxied = endpoint_address(&world);
+    world.observed.tenant.spec.addons.tcp_proxy = None;
+    world.round();
+    assert_eq!(
+        port(&world),
+        Some(json!(6443)),
+        "they would leave it as it is"
+    );
+    assert_ne!(endpoint_address(&world), proxied);
+}
+
+#[test]
 fn a_front_door_that_fails_makes_a_named_tenant_unavailable_with_the_reason() {
     let mut world = World::new(INGRESS);
     let round = world.settle();
