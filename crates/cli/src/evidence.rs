@@ -95,7 +95,7 @@ pub async fn gather(cluster: &Management, tenant: &TenantControlPlane) -> Eviden
         refused_pods: near.deployment.refused,
         datastore: near.datastore,
         datastore_credentials: near.datastore_credentials,
-        reconciler_off: reconciler_off(tenant, near.deployment.reconciler_off),
+        reconciler_off: near.deployment.reconciler_off,
         inside: within.inside,
         past_the_door: within.past_the_door,
         konnectivity_servers: near.konnectivity_servers,
@@ -103,21 +103,6 @@ pub async fn gather(cluster: &Management, tenant: &TenantControlPlane) -> Eviden
         konnectivity: addons.konnectivity.is_some(),
         clock_skew: within.clock_skew,
     }
-}
-
-/// Who writes the flag into the specification has reasons of his own.
-fn reconciler_off(tenant: &TenantControlPlane, seen: Seen<bool>) -> Seen<bool> {
-    let extra = tenant.spec.control_plane.deployment.extra_args.as_ref();
-    let given = extra.is_some_and(|e| {
-        let mut args = e.api_server.iter();
-        args.any(|a| a.starts_with("--endpoint-reconciler-type"))
-    });
-    if given && tenant.spec.addons.tcp_proxy.is_none() {
-        return Err(Unseen::NotLooked(
-            "the specification asks for it".to_owned(),
-        ));
-    }
-    seen
 }
 
 fn deleting(tenant: &TenantControlPlane, now: Timestamp) -> Option<(i64, Vec<String>)> {

@@ -30,7 +30,7 @@ mod way;
 
 pub use object::{Kind, Object, ObjectKey, Stage};
 pub use observed::{
-    Datastore, DatastoreSeen, HostnameClaim, Inside, Live, NodeSeen, Observed, Platform,
+    Datastore, DatastoreSeen, Endpoints, HostnameClaim, Inside, Live, NodeSeen, Observed, Platform,
     PodTrouble, Reach, Rollout, TlsRouteVersion,
 };
 pub use outcome::{

@@ -176,7 +176,18 @@ pub enum Inside {
         /// stays (`status.hostIP` of pods with the label
         /// `steward.butlerlabs.dev/tcp-proxy=terminate`), sorted.
         proxies: Vec<IpAddr>,
+        /// Where the `kubernetes` Service leads: its EndpointSlice.
+        endpoints: Option<Endpoints>,
     },
+}
+
+/// Where pods find the API server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Endpoints {
+    /// Addresses of one family.
+    pub addresses: Vec<IpAddr>,
+    /// The port at all of them.
+    pub port: u16,
 }
 
 /// A node of the tenant.

@@ -29,7 +29,7 @@ use crate::{
 };
 
 use reachability::Inner;
-pub(crate) use reachability::{announces_nothing, inner, serving};
+pub(crate) use reachability::{inner, serving};
 
 /// Why no plan could be made. Only the cryptographic library can fail: everything else
 /// was checked before.
@@ -199,7 +199,6 @@ impl<'a> Draft<'a> {
             tenant: self.tenant,
             storage,
             ways,
-            own_endpoints: inner.own_endpoints,
             gate: inner.gate,
             checksums: checksums(self.tenant, &self.plan.objects),
         };

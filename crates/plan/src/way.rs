@@ -16,7 +16,6 @@ use crate::{
     object::Kind,
     observed::{Inside, Observed},
     outcome::Wait,
-    plan::announces_nothing,
     validate::{Exposure, Validated, wait},
 };
 
@@ -134,14 +133,8 @@ pub(crate) fn resolve(tenant: &Validated, observed: &Observed) -> Result<Ways, W
 /// Whether the new way is up and checked: every pod knows its names, its front door has taken
 /// up the route, and a client got an answer there.
 fn arrived(tenant: &Validated, observed: &Observed, new: &Way) -> bool {
-    // API servers that announce an address of their own would announce the new way's, where
-    // pods can't go without the proxy: it takes over first.
-    let pods_follow = tenant.node_proxy.is_none() || announces_nothing(tenant, observed);
     // Under one name an answer may still be an old way's.
-    pods_follow
-        && answers(observed, new)
-        && taken_up(tenant, observed)
-        && rolled_out(tenant, observed)
+    answers(observed, new) && taken_up(tenant, observed) && rolled_out(tenant, observed)
 }
 
 /// Whether all pods are of the newest template.

@@ -94,8 +94,8 @@ pub(super) const CHECKS: &[Check] = &[
     Check {
         id: "endpoint-reconciler",
         group: Group::ControlPlane,
-        what: "the kubernetes endpoints are written by the operator with tcpProxy, by the API server without",
-        why: "an API server that writes its own address behind a front door cuts the pods off, and so does one that writes none without",
+        what: "the API servers leave the kubernetes endpoints to the operator",
+        why: "an API server that writes its own address behind a front door cuts the pods off; those that share an address take it away from each other",
         follows: &[],
         judge: reconciler,
     },
@@ -290,11 +290,6 @@ fn ready(e: &Evidence) -> Verdict {
 fn reconciler(e: &Evidence) -> Verdict {
     match e.reconciler_off {
         Err(_) => Verdict::Skip,
-        Ok(false) if e.tcp_proxy.is_none() => Verdict::Skip,
-        Ok(true) if e.tcp_proxy.is_none() => Verdict::problem(
-            "--endpoint-reconciler-type=none is left from tcpProxy, which is off: nobody writes the kubernetes endpoints",
-            fix::repaired(e, fix::operator_log),
-        ),
         Ok(true) => Verdict::fine("--endpoint-reconciler-type=none"),
         Ok(false) => Verdict::problem(
             "--endpoint-reconciler-type=none is missing from kube-apiserver's arguments",

@@ -190,6 +190,7 @@ const FAULTS: &[(&str, Break)] = &[
         within(e).nodes[0].version = "v1.32.9".into();
     }),
     ("endpoint-reconciler", |e| {
+        e.reconciler_off = Ok(false);
         e.tcp_proxy = None;
         within(e).tcp_proxy = Addon::default();
     }),

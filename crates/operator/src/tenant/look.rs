@@ -2,11 +2,14 @@
 
 use std::{collections::BTreeMap, net::IpAddr};
 
-use k8s_openapi::api::core::v1::{Node, NodeStatus, Pod};
+use k8s_openapi::api::{
+    core::v1::{Node, NodeStatus, Pod},
+    discovery::v1::EndpointSlice,
+};
 use kube::{Api, Client, ResourceExt, api::ListParams};
 use serde_json::Value;
 use steward_api::metadata::annotations;
-use steward_plan::{Inside, Kind, NodeSeen, ObjectKey, Rollout};
+use steward_plan::{Endpoints, Inside, Kind, NodeSeen, ObjectKey, Rollout};
 
 use crate::{apply::Engine, error::Error};
 
@@ -31,10 +34,11 @@ pub(super) async fn inside(
         .await
         .map_err(unreached)?
         .git_version;
-    let (nodes, live, proxies) = futures::try_join!(
+    let (nodes, live, proxies, endpoints) = futures::try_join!(
         nodes(client),
         engine.list(workloads, None, labels),
-        proxies(client)
+        proxies(client),
+        endpoints(client)
     )?;
     let workloads: BTreeMap<ObjectKey, Rollout> = live
         .0
@@ -46,7 +50,28 @@ pub(super) async fn inside(
         nodes,
         workloads,
         proxies,
+        endpoints,
     })
+}
+
+/// Where the `kubernetes` Service leads.
+async fn endpoints(client: &Client) -> Result<Option<Endpoints>, Error> {
+    let api: Api<EndpointSlice> = Api::namespaced(client.clone(), "default");
+    let slice = api
+        .get_opt("kubernetes")
+        .await
+        .map_err(|error| Error::Read {
+            what: "where its kubernetes Service leads".into(),
+            error,
+        })?;
+    Ok(slice.and_then(|slice| {
+        let port = slice.ports?.first()?.port?;
+        let addresses = slice.endpoints.iter().flat_map(|e| &e.addresses);
+        Some(Endpoints {
+            addresses: addresses.filter_map(|text| text.parse().ok()).collect(),
+            port: u16::try_from(port).ok()?,
+        })
+    }))
 }
 
 async fn nodes(client: &Client) -> Result<Vec<NodeSeen>, Error> {

@@ -44,8 +44,6 @@ pub(crate) struct Inputs<'a> {
     pub(crate) tenant: &'a Validated,
     pub(crate) storage: &'a Storage,
     pub(crate) ways: &'a Ways,
-    /// Whether the API server leaves the `kubernetes` endpoints to us.
-    pub(crate) own_endpoints: bool,
     /// Whether the gate is (still, or already) in the pods.
     pub(crate) gate: bool,
     /// Checksums of what is mounted, by component: a change makes new pods.

@@ -19,7 +19,7 @@ use super::meta::object;
 use crate::{
     names::PROJECT,
     object::{Kind, Object, ObjectKey, Stage},
-    observed::Observed,
+    observed::{Endpoints, Observed},
     outcome::Prune,
     settings::Settings,
     validate::Validated,
@@ -27,7 +27,7 @@ use crate::{
     way::Ways,
 };
 
-pub(crate) use endpoints::{Endpoints, endpoints};
+pub(crate) use endpoints::endpoints;
 pub(crate) use kube_proxy::check as check_kube_proxy;
 pub(crate) use tcp_proxy::keys as tcp_proxy_keys;
 

@@ -1,5 +1,9 @@
 //! How the tenant's own pods find the API server, and the order of steps when that
 //! changes: nothing that pods still use goes before its replacement works.
+//!
+//! Where the `kubernetes` Service leads is always ours to write, never the API servers':
+//! those that share an address take it away from each other whenever one starts or stops
+//! (docs/adr/0005-own-endpoints.md).
 
 use std::net::IpAddr;
 
@@ -10,20 +14,18 @@ use steward_api::{
 };
 
 use crate::{
-    build::inside::{Endpoints, SYSTEM, tcp_proxy_keys},
-    names::{API_SERVER_PORT, TCP_PROXY_PORT, TERMINATE_PORT},
+    build::inside::{SYSTEM, tcp_proxy_keys},
+    names::{TCP_PROXY_PORT, TERMINATE_PORT},
     object::{Kind, ObjectKey},
-    observed::{Inside, Observed, Rollout},
+    observed::{Endpoints, Inside, Observed, Rollout},
     outcome::Wait,
     validate::{NodeProxy, Validated, wait},
-    way::{Ways, rolled_out},
+    way::Ways,
 };
 
 /// How pods find the API server now.
 pub(crate) struct Inner {
-    /// Whether the `kubernetes` endpoints are ours and not the API server's.
-    pub(crate) own_endpoints: bool,
-    /// What they say; `None` leaves them as they are.
+    /// What the `kubernetes` endpoints say; `None` leaves them as they are.
     pub(crate) endpoints: Option<Endpoints>,
     /// What of a proxy on the nodes stays although it isn't wanted: pods still go through it.
     pub(crate) keep: Vec<ObjectKey>,
@@ -61,20 +63,6 @@ fn container<'a>(tenant: &Validated, observed: &'a Observed, name: &str) -> Opti
     all.as_array()?.iter().find(|c| c["name"] == name)
 }
 
-/// What the running API servers were told about the endpoints.
-fn told(tenant: &Validated, observed: &Observed) -> Option<bool> {
-    let args = container(tenant, observed, "kube-apiserver")?["args"].as_array()?;
-    Some(
-        args.iter()
-            .any(|arg| arg == "--endpoint-reconciler-type=none"),
-    )
-}
-
-/// Whether the running API servers leave it to us where pods find them.
-pub(crate) fn announces_nothing(tenant: &Validated, observed: &Observed) -> bool {
-    told(tenant, observed) == Some(true)
-}
-
 /// The proxy of a mode on the tenant's nodes, if it is there.
 fn on_nodes(observed: &Observed, mode: TcpProxyMode) -> Option<&Rollout> {
     let Inside::Reachable { workloads, .. } = &observed.inside else {
@@ -87,13 +75,30 @@ fn on_nodes(observed: &Observed, mode: TcpProxyMode) -> Option<&Rollout> {
     workloads.get(&ObjectKey::new(kind, SYSTEM, "steward-tcp-proxy"))
 }
 
-/// Whether every node's kube-proxy follows the endpoints.
-fn kube_proxies_listen(observed: &Observed) -> bool {
+/// Where pods are sent now.
+fn current(observed: &Observed) -> Option<&Endpoints> {
+    match &observed.inside {
+        Inside::Reachable { endpoints, .. } => endpoints.as_ref(),
+        Inside::NotTried | Inside::Unreachable { .. } => None,
+    }
+}
+
+/// Whether every node's kube-proxy is there to follow the endpoints: one that is about to be
+/// replaced, because it dials the API server elsewhere, would not hear of a change.
+fn kube_proxies_listen(observed: &Observed, ways: &Ways) -> bool {
     let Inside::Reachable { workloads, .. } = &observed.inside else {
         return false;
     };
     let key = ObjectKey::new(Kind::DaemonSet, SYSTEM, "kube-proxy");
-    workloads.get(&key).is_none_or(Rollout::done)
+    let here = ways.active.authority();
+    workloads.get(&key).is_none_or(|rollout| {
+        rollout.done() && rollout.endpoint.as_ref().is_none_or(|there| *there == here)
+    })
+}
+
+/// Whether pods were sent to `target` before, and every node has heard of it.
+fn followed(observed: &Observed, ways: &Ways, target: Option<&Endpoints>) -> bool {
+    target.is_some() && current(observed) == target && kube_proxies_listen(observed, ways)
 }
 
 /// Whether pods can go through the proxy of a mode: on every node, or on any.
@@ -141,38 +146,50 @@ pub(crate) fn inner(tenant: &Validated, observed: &Observed, ways: &Ways) -> Inn
 }
 
 /// The proxy first, where it has to be; then the endpoints that lead to it; then what was
-/// there before goes. A tenant that never had anything else starts with ours at once.
+/// there before goes. A tenant that never had anything else starts with the proxy at once.
 fn with_proxy(tenant: &Validated, proxy: &NodeProxy, observed: &Observed, ways: &Ways) -> Inner {
-    let ours = told(tenant, observed).is_none_or(|ours| ours);
-    let other = unwanted(tenant, observed);
-    let switch = !ours || !other.is_empty();
-    let go = !switch || ready(observed, proxy.mode);
-    let mut waits = Vec::new();
-    if !go {
-        let message = "pods keep their way to the API server until the proxy runs where it has to";
-        waits.push(wait(
-            ConditionType::AddonsReady,
-            Reason::Reconciling,
-            message,
-        ));
-    }
-    let endpoints = match proxy.mode {
-        // The API servers still say where they are, unless that was ours to say before.
-        _ if !go && !ours => published(tenant, ways),
-        _ if !go => None,
+    let target = match proxy.mode {
         TcpProxyMode::EndToEnd => Some(Endpoints {
             addresses: vec![proxy.address],
             port: TCP_PROXY_PORT,
         }),
         TcpProxyMode::Terminate => terminating(observed),
     };
+    let other = unwanted(tenant, observed);
+    let elsewhere = !other.is_empty() || direct(tenant, observed, ways);
+    let go = current(observed) == target.as_ref() || !elsewhere || ready(observed, proxy.mode);
+    let keep = if go && followed(observed, ways, target.as_ref()) {
+        Vec::new()
+    } else {
+        keys(&other)
+    };
+    let mut waits = Vec::new();
+    if !go || !keep.is_empty() {
+        let message = "pods keep their way to the API server until the proxy runs where it has to, \
+                       and every kube-proxy has heard of it";
+        waits.push(wait(
+            ConditionType::AddonsReady,
+            Reason::Reconciling,
+            message,
+        ));
+    }
     Inner {
-        own_endpoints: ours || go,
-        endpoints,
-        keep: if go { Vec::new() } else { keys(&other) },
+        endpoints: target.filter(|_| go),
+        keep,
         gate: true,
         waits,
     }
+}
+
+/// Whether pods are sent to an address of the tenant's own, past any proxy.
+fn direct(tenant: &Validated, observed: &Observed, ways: &Ways) -> bool {
+    let own = |address: &IpAddr| {
+        tenant.network.advertise.as_ref() == Some(address)
+            || ways
+                .all()
+                .any(|way| !way.by_name() && way.ip().as_ref() == Some(address))
+    };
+    current(observed).is_some_and(|now| now.addresses.iter().any(own))
 }
 
 /// Nodes on which the proxy that opens TLS runs.
@@ -186,47 +203,31 @@ fn terminating(observed: &Observed) -> Option<Endpoints> {
     })
 }
 
-/// The API servers' own endpoints first; then the proxy goes.
+/// The tenant's own address first; then the proxy goes.
 fn without_proxy(tenant: &Validated, observed: &Observed, ways: &Ways) -> Inner {
     let way = &ways.active;
-    let announceable = way.ip().is_some() && way.port == API_SERVER_PORT && !way.by_name();
-    let advertised = tenant.network.advertise.is_some();
-    let own_endpoints = !(announceable || advertised && way.port == API_SERVER_PORT);
+    let endpoints = published(tenant, ways);
     let leaving = unwanted(tenant, observed);
-    // A node whose kube-proxy is being replaced does not hear of new endpoints, and goes on
-    // sending pods to the proxy.
-    let settled = told(tenant, observed) == Some(own_endpoints)
-        && rolled_out(tenant, observed)
-        && kube_proxies_listen(observed);
-    let keep = !leaving.is_empty() && (ways.moving() || !settled);
+    let keep = ways.moving() || !followed(observed, ways, endpoints.as_ref());
     let mut waits = Vec::new();
-    if way.by_name() {
-        waits.push(wait(
-            ConditionType::AddonsReady,
-            Reason::NotRequested,
-            "pods inside the tenant can't reach the API server through kubernetes.default.svc: \
-             set spec.addons.tcpProxy",
-        ));
-    }
-    let endpoints = if keep && !own_endpoints {
-        handed_over(tenant, ways)
-    } else {
-        published(tenant, ways)
+    let mut tell = |message: String| {
+        let reason = Reason::NotRequested;
+        waits.push(wait(ConditionType::AddonsReady, reason, message));
     };
-    if own_endpoints && endpoints.is_none() && !way.by_name() {
-        let message = format!(
+    if way.by_name() {
+        tell(
+            "pods inside the tenant can't reach the API server through kubernetes.default.svc: \
+             set spec.addons.tcpProxy"
+                .to_owned(),
+        );
+    } else if endpoints.is_none() {
+        tell(format!(
             "pods inside the tenant can't reach the API server through kubernetes.default.svc, \
              because {} is a name: set spec.networkProfile.advertiseAddress or spec.addons.tcpProxy",
             way.host
-        );
-        waits.push(wait(
-            ConditionType::AddonsReady,
-            Reason::NotRequested,
-            message,
         ));
     }
     Inner {
-        own_endpoints,
         endpoints,
         keep: if keep { keys(&leaving) } else { Vec::new() },
         // As long as a proxy is there, whether wanted or not.
@@ -235,22 +236,11 @@ fn without_proxy(tenant: &Validated, observed: &Observed, ways: &Ways) -> Inner 
     }
 }
 
-/// Endpoints as the API servers will write them. They write the address and leave the port as
-/// they find it, which was the proxy's: so it is ours to put right before they take over.
-fn handed_over(tenant: &Validated, ways: &Ways) -> Option<Endpoints> {
-    let address = tenant.network.advertise.or_else(|| ways.active.ip())?;
-    Some(Endpoints {
-        addresses: vec![address],
-        port: API_SERVER_PORT,
-    })
-}
-
-/// Endpoints that we publish in the API server's stead: an address and port that it
-/// can't announce itself, because it listens on another port than clients use.
+/// The address and port that clients use, where that is no name.
 fn published(tenant: &Validated, ways: &Ways) -> Option<Endpoints> {
     let way = &ways.active;
     let address: IpAddr = tenant.network.advertise.or_else(|| way.ip())?;
-    (!way.by_name() && way.port != API_SERVER_PORT).then(|| Endpoints {
+    (!way.by_name()).then(|| Endpoints {
         addresses: vec![address],
         port: way.port,
     })

@@ -261,15 +261,20 @@ fn pods_keep_their_way_while_the_node_proxy_comes_and_goes() {
     let mut world = World::new(PLAIN);
     world.settle();
     let none = "--endpoint-reconciler-type=none".to_owned();
-    assert!(!api_server_args(&world).contains(&none));
+    assert!(
+        api_server_args(&world).contains(&none),
+        "where pods are sent is ours to say"
+    );
+    let own = endpoint_address(&world);
+    assert!(own.is_some());
 
     world.observed.tenant.spec.addons.tcp_proxy = Some(TcpProxy::default());
     let round = world.round();
-    assert!(
-        !api_server_args(&world).contains(&none),
+    assert_eq!(
+        endpoint_address(&world),
+        own,
         "not before the proxy is everywhere"
     );
-    assert_eq!(endpoint_address(&world), None);
     assert!(
         round
             .plan
@@ -278,49 +283,34 @@ fn pods_keep_their_way_while_the_node_proxy_comes_and_goes() {
             .any(|o| o.key.name == "steward-tcp-proxy")
     );
     world.settle();
-    assert!(api_server_args(&world).contains(&none));
     assert_eq!(endpoint_address(&world), Some(json!("240.0.0.1")));
 
     world.observed.tenant.spec.addons.tcp_proxy = None;
     world.round();
-    assert!(!api_server_args(&world).contains(&none));
+    assert_eq!(endpoint_address(&world), own);
+    let key = ObjectKey::new(Kind::DaemonSet, "kube-system", "steward-tcp-proxy");
+    assert!(
+        world.inside.0.contains_key(&key),
+        "not before every node has heard of it"
+    );
     assert!(
         containers(&world).contains(&"steward-gate".to_owned()),
         "the proxy still needs it"
     );
     world.settle();
-    let key = ObjectKey::new(Kind::DaemonSet, "kube-system", "steward-tcp-proxy");
     assert!(!world.inside.0.contains_key(&key));
     assert!(!containers(&world).contains(&"steward-gate".to_owned()));
 }
 
 #[test]
-fn api_servers_that_take_over_the_endpoints_find_their_own_port_there() {
-    let mut world = World::new(PLAIN);
+fn endpoints_that_somebody_broke_are_mended_whatever_the_proxy_does() {
+    let mut world = World::new(INGRESS);
     world.settle();
-    let port = |world: &World| {
-        let key = ObjectKey::new(Kind::EndpointSlice, "default", "kubernetes");
-        world
-            .inside
-            .0
-            .get(&key)
-            .map(|o| o["ports"][0]["port"].clone())
-    };
-    world.observed.tenant.spec.addons.tcp_proxy = Some(TcpProxy {
-        mode: TcpProxyMode::Terminate,
-        ..TcpProxy::default()
-    });
-    world.settle();
-    assert_eq!(port(&world), Some(json!(6444)), "the proxy's");
-    let proxied = endpoint_address(&world);
-    world.observed.tenant.spec.addons.tcp_proxy = None;
+    let key = ObjectKey::new(Kind::EndpointSlice, "default", "kubernetes");
+    let slice = world.inside.0.get_mut(&key).unwrap();
+    slice["endpoints"][0]["addresses"][0] = json!("10.99.99.99");
     world.round();
-    assert_eq!(
-        port(&world),
-        Some(json!(6443)),
-        "they would leave it as it is"
-    );
-    assert_ne!(endpoint_address(&world), proxied);
+    assert_eq!(endpoint_address(&world), Some(json!("240.0.0.1")));
 }
 
 #[test]

@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 use steward_api::{TenantControlPlane, conditions};
 use steward_pki::{Authority, KeyKind, SystemKeys, Validity};
 use steward_plan::{
-    Applied, Change, Datastore, DatastoreSeen, Inside, InsideApplied, Kind, Live, NodeSeen, Object,
-    ObjectKey, Observed, Plan, Platform, Reach, Report, Rollout, Settings, TlsRouteVersion,
-    compare, plan, report, validate,
+    Applied, Change, Datastore, DatastoreSeen, Endpoints, Inside, InsideApplied, Kind, Live,
+    NodeSeen, Object, ObjectKey, Observed, Plan, Platform, Reach, Report, Rollout, Settings,
+    TlsRouteVersion, compare, plan, report, validate,
 };
 
 /// A fixed moment.
@@ -183,6 +183,18 @@ impl World {
         self.observed.reach = reach;
     }
 
+    /// Where the `kubernetes` Service leads.
+    fn endpoints(&self) -> Option<Endpoints> {
+        let key = ObjectKey::new(Kind::EndpointSlice, "default", "kubernetes");
+        let slice = self.inside.0.get(&key)?;
+        let endpoints = slice["endpoints"].as_array()?;
+        let address = |e: &Value| e["addresses"][0].as_str().unwrap().parse().unwrap();
+        Some(Endpoints {
+            addresses: endpoints.iter().map(address).collect(),
+            port: u16::try_from(slice["ports"][0]["port"].as_u64()?).unwrap(),
+        })
+    }
+
     fn look_inside(&self) -> Inside {
         let workloads: BTreeMap<_, _> = self
             .inside
@@ -222,6 +234,7 @@ impl World {
             nodes: vec![node],
             workloads,
             proxies: proxies.into_iter().collect(),
+            endpoints: self.endpoints(),
         }
     }
 }

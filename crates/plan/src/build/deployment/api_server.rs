@@ -101,10 +101,7 @@ fn args(inputs: &Inputs<'_>) -> Args {
         .must("--client-ca-file", file("ca.crt"))
         .must("--enable-bootstrap-token-auth", "true")
         .prefer("--enable-admission-plugins", plugins(inputs))
-        .maybe(
-            "--endpoint-reconciler-type",
-            inputs.own_endpoints.then_some("none"),
-        )
+        .must("--endpoint-reconciler-type", "none")
         .must("--etcd-cafile", file("etcd/ca.crt"))
         .must("--etcd-certfile", file("etcd/server.crt"))
         .must("--etcd-keyfile", file("etcd/server.key"))
@@ -148,15 +145,11 @@ fn args(inputs: &Inputs<'_>) -> Args {
         .must("--tls-private-key-file", file("apiserver.key"))
 }
 
-/// What the API server announces inside the tenant; without it, its pod's own address,
-/// which is right when the endpoints are ours to write.
+/// What the user wants announced; without it, the pod's own address, which nobody sees: the
+/// endpoints are ours to write.
 fn advertise(inputs: &Inputs<'_>) -> Option<String> {
-    let network = &inputs.tenant.network;
-    let own = || inputs.ways.active.ip().filter(|_| !inputs.own_endpoints);
-    network
-        .advertise
-        .or_else(own)
-        .map(|address| address.to_string())
+    let given = inputs.tenant.network.advertise;
+    given.map(|address| address.to_string())
 }
 
 /// The user's plugins, or those that Kubernetes turns on anyway and `NodeRestriction`.

@@ -1,5 +1,5 @@
-//! Where the `kubernetes` Service leads when that is ours to say: a fixed address that
-//! every node's proxy answers, or an address that the API server can't announce itself.
+//! Where the `kubernetes` Service leads: a fixed address that every node's proxy answers, the
+//! nodes on which a proxy runs, or the tenant's own address.
 
 use std::net::IpAddr;
 
@@ -10,18 +10,11 @@ use super::make;
 use crate::{
     names::PROJECT,
     object::{Kind, Object},
+    observed::Endpoints,
 };
 
-/// Where pods find the API server.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Endpoints {
-    pub(crate) addresses: Vec<IpAddr>,
-    pub(crate) port: u16,
-}
-
 /// The EndpointSlice, and the Endpoints for those who still read them. They are never
-/// removed: when they stop being ours the API server takes them over as they are, and
-/// pods never see a gap.
+/// removed: pods never see a gap.
 pub(crate) fn endpoints(target: &Endpoints) -> [Object; 2] {
     let because = "pods find the API server through it";
     let family = |address: &IpAddr| if address.is_ipv4() { "IPv4" } else { "IPv6" };
