@@ -21,6 +21,10 @@ use crate::{
 };
 
 /// A connection from accept to close.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "independent facts about a connection, and most of them meet"
+)]
 #[derive(Debug)]
 pub(crate) struct Session<S> {
     /// What the program remembers.

@@ -86,7 +86,7 @@ async fn every_front_door_carries_tenants_in_every_way_it_knows() -> Result<()> 
 
 /// Traefik reads the first tenant's route anew.
 async fn its_own_route_changes(stage: &Stage) -> Result<()> {
-    let patch = r#"{"spec":{"controlPlane":{"ingress":{"additionalMetadata":{"annotations":{"changed":"yes"}}}}}}"#;
+    let change = r#"{"spec":{"controlPlane":{"ingress":{"additionalMetadata":{"annotations":{"changed":"yes"}}}}}}"#;
     let words = [
         "patch",
         "tcp",
@@ -95,7 +95,7 @@ async fn its_own_route_changes(stage: &Stage) -> Result<()> {
         "tenants",
         "--type=merge",
         "-p",
-        patch,
+        change,
     ];
     stage.kubectl(&words).await?;
     wait_for("the route to change", 60, async || {

@@ -62,7 +62,7 @@ pub(super) fn records(e: &Evidence) -> String {
     )
 }
 
-/// Raises what a ResourceQuota allows to what was refused: the API server's own words, as in
+/// Raises what a `ResourceQuota` allows to what was refused: the API server's own words, as in
 /// `exceeded quota: small, requested: pods=1, used: pods=1, limited: pods=1`. Numbers with
 /// units are left to a person.
 pub(super) fn raise_quota(namespace: &str, refused: &str) -> Option<String> {
