@@ -2,8 +2,9 @@
 
 use std::{
     io,
+    net::SocketAddr,
     sync::{
-        Arc,
+        Arc, OnceLock,
         atomic::{AtomicBool, Ordering::Relaxed},
     },
     thread,
@@ -13,7 +14,7 @@ use std::{
 use anyhow::{Context as _, bail};
 use rustls::pki_types::ServerName;
 use steward_wire::{
-    Config, CountersHandle, Engine, Listen,
+    Config, CountersHandle, Engine, Listen, ListenError,
     admin::{self, Handler, Response},
     dial::{self, Target, Upstream},
     identity::{Counts, Followed, Follower, ServerIdentity, Trust, Versions},
@@ -34,12 +35,20 @@ pub(crate) struct Running {
     engine: Engine,
     stop: Stop,
     draining: Arc<AtomicBool>,
+    admin: Arc<Admin>,
     shutdown_delay: Duration,
     drain_timeout: Duration,
     /// Stops following the files when dropped.
     _follower: Follower,
     /// Taken off `lo` when dropped, last of all.
     _addresses: Addresses,
+}
+
+/// The admin address, while it is ours.
+#[derive(Default)]
+struct Admin {
+    bound: OnceLock<SocketAddr>,
+    closed: Arc<AtomicBool>,
 }
 
 /// Starts everything, or says what is wrong with the flags or files. What is not there yet, such
@@ -88,13 +97,14 @@ pub(crate) fn start(args: &Args) -> anyhow::Result<Running> {
         .watch(probe(&proxy))
         .context("can't start a thread")?;
     let draining = Arc::new(AtomicBool::new(false));
-    serve_admin(
-        args,
+    let handler = pages(
         &proxy,
         engine.counters_handle(),
         follower.counts(),
         &draining,
-    )?;
+    );
+    let admin = Arc::new(Admin::default());
+    admin.serve(args.admin, handler)?;
     for address in engine.addresses() {
         tracing::info!(listen = %address, upstream = %args.upstream, mode = ?args.mode, "listening");
     }
@@ -107,6 +117,7 @@ pub(crate) fn start(args: &Args) -> anyhow::Result<Running> {
         engine,
         stop,
         draining,
+        admin,
         shutdown_delay: args.shutdown_delay,
         drain_timeout: args.drain_timeout,
         _follower: follower,
@@ -158,34 +169,45 @@ fn probe(proxy: &Proxy) -> Probe {
     }
 }
 
-/// Serves the admin pages. While a predecessor on the same node still has the address, it is
-/// tried again until it is free: the successor must not fail because of it.
-fn serve_admin(
-    args: &Args,
-    proxy: &Arc<Proxy>,
-    counters: CountersHandle,
-    files: Arc<Counts>,
-    draining: &Arc<AtomicBool>,
-) -> anyhow::Result<()> {
-    let handler = pages(proxy, counters, files, draining);
-    let admin = args.admin;
-    match admin::serve(admin, Arc::clone(&handler)) {
-        Ok(bound) => tracing::info!(admin = %bound, "admin pages"),
-        Err(error) if error.source.kind() == io::ErrorKind::AddrInUse => {
-            tracing::warn!(%admin, "admin address in use, by a predecessor on this node perhaps: waiting for it");
-            thread::Builder::new()
-                .name("admin-wait".to_owned())
-                .spawn(move || {
-                    while admin::serve(admin, Arc::clone(&handler)).is_err() {
-                        thread::sleep(Duration::from_secs(1));
-                    }
-                    tracing::info!(%admin, "admin pages");
-                })
-                .context("can't start a thread")?;
+impl Admin {
+    /// Serves the admin pages. While a predecessor on the same node still has the address, it
+    /// is tried again until it is free: the successor must not fail because of it.
+    fn serve(self: &Arc<Self>, address: SocketAddr, handler: Arc<Handler>) -> anyhow::Result<()> {
+        match self.bind(address, &handler) {
+            Ok(()) => {}
+            Err(error) if error.source.kind() == io::ErrorKind::AddrInUse => {
+                tracing::warn!(admin = %address, "admin address in use, by a predecessor on this node perhaps: waiting for it");
+                let admin = Arc::clone(self);
+                thread::Builder::new()
+                    .name("admin-wait".to_owned())
+                    .spawn(move || {
+                        while !admin.closed.load(Relaxed) && admin.bind(address, &handler).is_err()
+                        {
+                            thread::sleep(Duration::from_secs(1));
+                        }
+                    })
+                    .context("can't start a thread")?;
+            }
+            Err(error) => return Err(error).context("--admin"),
         }
-        Err(error) => return Err(error).context("--admin"),
+        Ok(())
     }
-    Ok(())
+
+    fn bind(&self, address: SocketAddr, handler: &Arc<Handler>) -> Result<(), ListenError> {
+        let closed = Arc::clone(&self.closed);
+        let bound = admin::serve_until(address, Arc::clone(handler), closed)?;
+        tracing::info!(admin = %bound, "admin pages");
+        let _ = self.bound.set(bound);
+        Ok(())
+    }
+
+    /// Leaves the address to a successor, who is ready only when it can say so.
+    fn close(&self) {
+        match self.bound.get() {
+            Some(bound) => admin::close(*bound, &self.closed),
+            None => self.closed.store(true, Relaxed),
+        }
+    }
 }
 
 fn pages(
@@ -231,6 +253,7 @@ impl Running {
         let live = self.engine.counters().live;
         tracing::info!(signal, live, "stopping");
         thread::sleep(self.shutdown_delay);
+        self.admin.close();
         let drained = self.engine.drain(self.drain_timeout);
         tracing::info!(cut = drained.remaining, "stopped");
     }

@@ -9,7 +9,7 @@ use std::{
     net::{SocketAddr, TcpListener, TcpStream},
     sync::{
         Arc,
-        atomic::{AtomicUsize, Ordering::Relaxed},
+        atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed},
     },
     thread,
     time::Duration,
@@ -78,17 +78,34 @@ impl Response {
 /// Listens on `address` and answers in the background for as long as the process
 /// lives. Returns the address, with the port chosen if it was zero.
 pub fn serve(address: SocketAddr, handler: Arc<Handler>) -> Result<SocketAddr, ListenError> {
+    serve_until(address, handler, Arc::default())
+}
+
+/// The same, until [`close`].
+pub fn serve_until(
+    address: SocketAddr,
+    handler: Arc<Handler>,
+    closed: Arc<AtomicBool>,
+) -> Result<SocketAddr, ListenError> {
     let failed = |source| ListenError { address, source };
     let listener = TcpListener::bind(address).map_err(failed)?;
     let bound = listener.local_addr().map_err(failed)?;
     thread::Builder::new()
         .name("admin".into())
-        .spawn(move || accept_all(&listener, &handler))
+        .spawn(move || accept_all(&listener, &handler, &closed))
         .map_err(failed)?;
     Ok(bound)
 }
 
-fn accept_all(listener: &TcpListener, handler: &Arc<Handler>) {
+/// Gives the address back, so that a successor can have it. `bound` is what [`serve_until`]
+/// returned.
+pub fn close(bound: SocketAddr, closed: &AtomicBool) {
+    closed.store(true, Relaxed);
+    // The thread waits for a client: this is the last.
+    let _ = TcpStream::connect_timeout(&bound, PATIENCE);
+}
+
+fn accept_all(listener: &TcpListener, handler: &Arc<Handler>, closed: &AtomicBool) {
     let busy = Arc::new(AtomicUsize::new(0));
     loop {
         let Ok((stream, _)) = listener.accept() else {
@@ -96,6 +113,9 @@ fn accept_all(listener: &TcpListener, handler: &Arc<Handler>) {
             thread::sleep(Duration::from_millis(50));
             continue;
         };
+        if closed.load(Relaxed) {
+            return;
+        }
         if busy.fetch_add(1, Relaxed) >= MOST {
             busy.fetch_sub(1, Relaxed);
             continue;

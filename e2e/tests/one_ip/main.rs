@@ -6,6 +6,7 @@ mod bootstrap;
 mod inside;
 mod neighbours;
 mod outside;
+mod secrets;
 
 use anyhow::Result;
 use steward_e2e::{Stage, Watch};
@@ -107,5 +108,6 @@ async fn two_tenants_share_one_address_and_their_pods_need_not_know() -> Result<
     // Its own route changed meanwhile; the request that is open did not feel it.
     let age = watch.still_hears().await?;
     println!("one watch has been open for {} s", age.as_secs());
+    secrets::are_written_down_nowhere(&stage).await?;
     neighbours::deleting_a_tenant_leaves_nothing(&stage, &t2).await
 }

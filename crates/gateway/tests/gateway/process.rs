@@ -79,6 +79,28 @@ fn sigterm_finishes_what_is_open_and_takes_nothing_new() {
 }
 
 #[test]
+fn the_kernel_looks_for_dead_peers_on_both_sides_of_a_connection() {
+    let backend = named_echo("x");
+    let routes = format!("routes:\n{}", route("a.b", backend));
+    // The server's side is looked after once it has outlived this.
+    let gateway = Gateway::start_with(&routes, &["--connect-timeout", "1"], "");
+    let mut stream = gateway.connect();
+    stream.write_all(&hello("a.b")).unwrap();
+    stream.read_exact(&mut [0]).unwrap();
+    let kept = |side: &str, address: std::net::SocketAddr| {
+        let filter = format!("{side} {address}");
+        let words = ["-tnoH", "state", "established", &filter];
+        let output = Command::new("ss").args(words).output().unwrap();
+        let seen = String::from_utf8_lossy(&output.stdout).into_owned();
+        seen.lines().any(|line| line.contains("timer:(keepalive"))
+    };
+    until("the client's side is watched", || {
+        kept("src", gateway.address)
+    });
+    until("the server's side is watched", || kept("dst", backend));
+}
+
+#[test]
 fn a_drain_ends_at_its_limit() {
     let mut gateway = Gateway::start(&format!("routes:\n{}", route("a.b", named_echo("x"))));
     let mut stream = gateway.connect();

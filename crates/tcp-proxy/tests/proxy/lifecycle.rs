@@ -68,7 +68,7 @@ fn certificates_and_cas_rotate_under_live_connections() {
 #[test]
 fn a_stop_lets_live_connections_finish() {
     let tenant = Tenant::new();
-    let mut node = tenant.node(&[]);
+    let mut node = tenant.node(&["--shutdown-delay", "2"]);
     let mut tls = tenant.connect(node.address);
     tls.write_all(ECHO).unwrap();
     tls.write_all(b"ping").unwrap();
@@ -87,6 +87,11 @@ fn a_stop_lets_live_connections_finish() {
 fn a_successor_shares_the_address_and_takes_over() {
     let tenant = Tenant::new();
     let mut old = tenant.node(&[]);
+    let mut live = tenant.connect(old.address);
+    live.write_all(ECHO).unwrap();
+    live.write_all(b"ping").unwrap();
+    let mut back = [0; 4];
+    live.read_exact(&mut back).unwrap();
     let (listen, admin) = (old.address.to_string(), old.admin.to_string());
     let upstream = format!("{TENANT}:{}", tenant.gate().port());
     let alias = format!("{TENANT}=127.0.0.1");
@@ -108,14 +113,18 @@ fn a_successor_shares_the_address_and_takes_over() {
     );
     assert_eq!(new.address("listen"), old.address);
     old.proxy.terminate();
-    assert!(old.proxy.ended().success());
+    // It is ready although the old one still has a connection to finish.
+    wait_until("the admin page is taken over", || {
+        new.log().contains("admin pages")
+    });
+    old.wait_ready();
     for _ in 0..20 {
         assert!(tenant.report(&old).contains("client=jane"));
     }
-    wait_until("the admin page is taken over", || {
-        TcpStream::connect(old.admin).is_ok()
-    });
-    old.wait_ready();
+    live.write_all(b"pong").unwrap();
+    live.read_exact(&mut back).unwrap();
+    drop(live);
+    assert!(old.proxy.ended().success());
 }
 
 #[test]
