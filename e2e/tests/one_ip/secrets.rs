@@ -8,8 +8,8 @@ use steward_lab::Host;
 const VALUES: &str = "go-template={{range .items}}{{range $key, $value := .data}}{{$value | base64decode}}{{\"\\n\"}}{{end}}{{end}}";
 
 /// What each container on a host has said since it started, and how every process was called.
-const SAID: &str =
-    "cat /var/log/pods/*/*/*.log 2>/dev/null; cat /proc/[0-9]*/cmdline | tr '\\0' ' '";
+const SAID: &str = "cat /var/log/pods/*/*/*.log 2>/dev/null || true
+cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\\0' ' '";
 
 /// No line of a private key is in a log, an event, a condition or a command
 /// line, on any host.
@@ -41,7 +41,7 @@ pub(crate) async fn are_written_down_nowhere(stage: &Stage) -> Result<()> {
         places.push((name, host.script(SAID).await?));
     }
     for (place, text) in places {
-        ensure!(text.len() > 100, "nothing was seen at {place}");
+        ensure!(!text.is_empty(), "nothing was seen at {place}");
         let found = secrets
             .iter()
             .filter(|secret| text.contains(**secret))
