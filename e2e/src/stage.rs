@@ -100,6 +100,22 @@ impl Stage {
         kubectl(&self.lab.mgmt(), None, words).await
     }
 
+    /// Merges a change into a tenant.
+    pub async fn patch(&self, namespace: &str, tenant: &str, change: &str) -> Result<()> {
+        let words = [
+            "patch",
+            "tcp",
+            tenant,
+            "-n",
+            namespace,
+            "--type=merge",
+            "-p",
+            change,
+        ];
+        self.kubectl(&words).await?;
+        Ok(())
+    }
+
     /// `kubectl apply -f -` on the management cluster.
     pub async fn apply(&self, manifest: &str) -> Result<String> {
         let mgmt = self.lab.mgmt();

@@ -152,17 +152,7 @@ async fn what_stops_pods_is_named_and_heals(stage: &Stage) -> Result<()> {
     let words = ["delete", "quota", "none", "-n", "poor"];
     stage.kubectl(&words).await?;
     let change = r#"{"spec":{"kubernetes":{"version":"v1.36.3"}}}"#;
-    let words = [
-        "patch",
-        "tcp",
-        "unbuilt",
-        "-n",
-        "tenants",
-        "--type=merge",
-        "-p",
-        change,
-    ];
-    stage.kubectl(&words).await?;
+    stage.patch("tenants", "unbuilt", change).await?;
     stage.tenant("tenants", "unbuilt").await?;
     stage.tenant("poor", "stopped").await?;
     // A namespace takes its tenant along, and does not hang on it.

@@ -140,10 +140,8 @@ fn release_held<S>(session: &mut Session<S>, side: Side, tools: &mut Tools) {
         return;
     }
     from.received += held.len() as u64;
-    if to.out.is_empty() {
-        // The usual case, a ClientHello: no copy unless a PROXY header goes first.
-        pass_on(session, side, &held, &mut tools.wire);
-    } else if to.transform.is_none() {
+    if to.transform.is_none() && !to.out.is_empty() {
+        // A PROXY header goes first, in one segment with the hello.
         to.out.extend_from_slice(&held);
         to.flush(&mut tools.pipes);
     } else {

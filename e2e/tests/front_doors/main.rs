@@ -87,17 +87,7 @@ async fn every_front_door_carries_tenants_in_every_way_it_knows() -> Result<()> 
 /// Traefik reads the first tenant's route anew.
 async fn its_own_route_changes(stage: &Stage) -> Result<()> {
     let change = r#"{"spec":{"controlPlane":{"ingress":{"additionalMetadata":{"annotations":{"changed":"yes"}}}}}}"#;
-    let words = [
-        "patch",
-        "tcp",
-        "by-crd",
-        "-n",
-        "tenants",
-        "--type=merge",
-        "-p",
-        change,
-    ];
-    stage.kubectl(&words).await?;
+    stage.patch("tenants", "by-crd", change).await?;
     wait_for("the route to change", 60, async || {
         let path = "jsonpath={.metadata.annotations.changed}";
         let words = [

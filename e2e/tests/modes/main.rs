@@ -166,18 +166,7 @@ impl Scene {
 
     /// Changes the tenant.
     async fn patch(&self, change: &str) -> Result<()> {
-        let words = [
-            "patch",
-            "tcp",
-            "t1",
-            "-n",
-            "tenants",
-            "--type=merge",
-            "-p",
-            change,
-        ];
-        self.stage.kubectl(&words).await?;
-        Ok(())
+        self.stage.patch("tenants", "t1", change).await
     }
 
     async fn of_tenant(&self, path: &str) -> Result<String> {

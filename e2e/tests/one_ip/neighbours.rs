@@ -203,19 +203,8 @@ async fn allow(stage: &Stage, range: &str) -> Result<()> {
 }
 
 async fn access(stage: &Stage, change: &str) -> Result<()> {
-    let patch = format!(r#"{{"spec":{{"controlPlane":{{"access":{change}}}}}}}"#);
-    let words = [
-        "patch",
-        "tcp",
-        "t1",
-        "-n",
-        "tenants",
-        "--type=merge",
-        "-p",
-        &patch,
-    ];
-    stage.kubectl(&words).await?;
-    Ok(())
+    let change = format!(r#"{{"spec":{{"controlPlane":{{"access":{change}}}}}}}"#);
+    stage.patch("tenants", "t1", &change).await
 }
 
 pub(crate) async fn deleting_a_tenant_leaves_nothing(stage: &Stage, tenant: &Tenant) -> Result<()> {

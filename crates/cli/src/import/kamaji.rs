@@ -91,7 +91,7 @@ fn tidy(name: &str, spec: &mut Value, metadata: &Map<String, Value>, notes: &mut
         });
         if args.len() != before {
             notes.push(format!(
-                "TenantControlPlane {name}: --endpoint-reconciler-type is set by the operator when it is needed; the extra argument was removed"
+                "TenantControlPlane {name}: --endpoint-reconciler-type is set by the operator; the extra argument was removed"
             ));
         }
     }
