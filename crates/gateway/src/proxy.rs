@@ -143,6 +143,28 @@ impl Gateway {
         }
     }
 
+    /// A client whose route has no backend left to try goes on with what the route is now: they
+    /// may all have been replaced while it tried.
+    fn catch_up(&self, session: &mut Connection) {
+        let newer = session
+            .route
+            .as_ref()
+            .filter(|route| route.exhausted(session.tried))
+            .and_then(|route| self.newer(route));
+        if let Some(newer) = newer {
+            session.route = Some(newer);
+            session.tried = 0;
+        }
+    }
+
+    fn newer(&self, route: &Route) -> Option<Arc<Route>> {
+        let table = self.router.table();
+        table
+            .get(route.host())
+            .filter(|now| now.succeeds(route))
+            .map(Arc::clone)
+    }
+
     fn log_access(&self, session: &Connection, summary: &Summary) {
         if !self.access_log {
             return;
@@ -220,6 +242,7 @@ impl Program for Gateway {
                 return Next::GiveUp(alert(Alert::InternalError, "no_descriptors"));
             }
         }
+        self.catch_up(session);
         let chosen = session
             .route
             .as_ref()
@@ -252,7 +275,9 @@ impl Program for Gateway {
     /// A client's hello may be said again: nothing was agreed on yet.
     fn another(&self, cx: &Context<'_>, session: &Connection) -> Option<Vec<u8>> {
         let route = session.route.as_ref()?;
-        route.choose(session.tried, self.clock(cx))?;
+        if route.exhausted(session.tried) {
+            self.newer(route)?;
+        }
         Some(session.header_for(cx, route))
     }
 

@@ -137,6 +137,19 @@ impl Route {
         self.state.live.leave();
     }
 
+    /// Whether every backend was tried.
+    pub(crate) fn exhausted(&self, tried: u64) -> bool {
+        (0..self.backends.len().min(64)).all(|place| tried & 1 << place != 0)
+    }
+
+    /// Whether this is a later version of a route, and a connection of that one may go on here:
+    /// with other backends, told of the client in the same way.
+    pub(crate) fn succeeds(&self, old: &Self) -> bool {
+        Arc::ptr_eq(&self.state, &old.state)
+            && self.send_proxy == old.send_proxy
+            && self.spec().backends != old.spec().backends
+    }
+
     /// The next backend to try, given those tried already.
     pub(crate) fn choose(&self, tried: u64, now: Clock) -> Option<(usize, &Arc<Backend>)> {
         let turn = self.state.turn.fetch_add(1, Relaxed);

@@ -212,6 +212,26 @@ fn a_backend_that_closes_before_its_first_byte_is_passed_over() {
     assert_eq!(who(&gateway, "lone.example.com"), Ok(String::new()));
 }
 
+#[test]
+fn a_client_whose_last_backend_leaves_goes_on_with_those_that_came_since() {
+    let leaving = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let gateway = Gateway::start(&format!(
+        "routes:\n{}",
+        route("a.example.com", leaving.local_addr().unwrap())
+    ));
+    thread::scope(|scope| {
+        let client = scope.spawn(|| who(&gateway, "a.example.com"));
+        let (accepted, _) = leaving.accept().unwrap();
+        let new = named_echo("new");
+        gateway.write_routes(&format!("routes:\n{}", route("a.example.com", new)));
+        until("the change is seen", || {
+            gateway.page("/routes").contains(&new.to_string())
+        });
+        drop(accepted);
+        assert_eq!(client.join().unwrap(), Ok("new".into()));
+    });
+}
+
 /// A server that wants a PROXY header before the hello, and says so if it got one.
 fn headed_echo() -> SocketAddr {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();

@@ -34,9 +34,13 @@ use crate::{
 
 pub(crate) use konnectivity::egress_selector;
 
-/// How long the API server goes on answering after it was told to stop: longer than any
-/// front door needs to learn that the pod is leaving.
+/// How long a pod that was told to stop takes new connections: longer than any front door needs
+/// to learn that it is leaving.
 pub(crate) const LEAVE_SECONDS: i64 = 15;
+
+/// How long its API server goes on answering: whoever connected in the last moment, perhaps through
+/// a busy machine, has time to ask. From then on it says 503.
+pub(crate) const ANSWER_SECONDS: i64 = LEAVE_SECONDS + 5;
 
 /// What the pods are made of besides the validated tenant.
 pub(crate) struct Inputs<'a> {
@@ -142,7 +146,7 @@ fn pod_spec(inputs: &Inputs<'_>, ignored: &mut Vec<String>) -> PodSpec {
                 .unwrap_or_else(pod::security_context),
         ),
         // The API server leaves in its own time; what still runs then is cut.
-        termination_grace_period_seconds: Some(LEAVE_SECONDS + 60),
+        termination_grace_period_seconds: Some(ANSWER_SECONDS + 60),
         ..PodSpec::default()
     }
 }

@@ -3,7 +3,7 @@
 use k8s_openapi::api::core::v1::{Container, ContainerPort};
 
 use super::{
-    Inputs, LEAVE_SECONDS,
+    ANSWER_SECONDS, Inputs,
     args::Args,
     pod::{mount, restricted, writable},
     probes::{self, Program},
@@ -140,7 +140,7 @@ fn args(inputs: &Inputs<'_>) -> Args {
             "--service-cluster-ip-range",
             Network::join(&tenant.network.service_cidrs),
         )
-        .prefer("--shutdown-delay-duration", format!("{LEAVE_SECONDS}s"))
+        .prefer("--shutdown-delay-duration", format!("{ANSWER_SECONDS}s"))
         .must("--tls-cert-file", file("apiserver.crt"))
         .must("--tls-private-key-file", file("apiserver.key"))
 }

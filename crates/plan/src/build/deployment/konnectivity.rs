@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, Container, ContainerPort};
 use serde_json::json;
 
 use super::{
-    Inputs, LEAVE_SECONDS,
+    ANSWER_SECONDS, Inputs,
     args::Args,
     pod::{linger, mount, restricted, writable},
     probes, volumes,
@@ -111,7 +111,7 @@ pub(super) fn container(inputs: &Inputs<'_>, ignored: &mut Vec<String>) -> Optio
             .clone()
             .or_else(|| Some(restricted(&[]))),
         // The API server needs it for as long as it still answers.
-        lifecycle: Some(linger(LEAVE_SECONDS)),
+        lifecycle: Some(linger(ANSWER_SECONDS)),
         volume_mounts: Some(vec![
             writable(volumes::KONNECTIVITY_SOCKET, SOCKET_FOLDER),
             mount(volumes::KONNECTIVITY_KUBECONFIG, KUBECONFIG),
