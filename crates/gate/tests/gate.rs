@@ -46,7 +46,8 @@ const KONNECTIVITY: &str = "steward-konnectivity/1";
 struct World {
     pki: Pki,
     client: Identity,
-    _apiserver: Server,
+    tunnel: Identity,
+    apiserver: Server,
     _konnectivity: Server,
     gate: Program,
     address: SocketAddr,
@@ -81,7 +82,8 @@ impl World {
         Self {
             pki,
             client,
-            _apiserver: apiserver,
+            tunnel,
+            apiserver,
             _konnectivity: konnectivity,
             gate,
             address,

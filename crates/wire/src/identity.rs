@@ -15,6 +15,7 @@ mod sessions;
 pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
+mod tickets;
 mod trust;
 
 use std::path::PathBuf;

@@ -18,7 +18,7 @@ fn only_allowed_sources_come_in() {
         "{report}"
     );
     let refused = r#"steward_gate_ended_total{end="source_not_allowed"}"#;
-    assert!(metric(world.admin, refused) >= 1);
+    wait_until("it is counted", || metric(world.admin, refused) >= 1);
 }
 
 #[test]

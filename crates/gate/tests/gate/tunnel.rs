@@ -2,10 +2,16 @@
 
 use std::{
     io::{Read, Write},
-    net::Shutdown,
+    net::{Shutdown, SocketAddr, TcpStream},
+    sync::Arc,
 };
 
-use super::{ECHO, TENANT, TUNNEL, World, common_name_seen, crowd::any_below, metric, wait_until};
+use rustls::{ClientConnection, HandshakeKind, StreamOwned};
+
+use super::{
+    ECHO, GATE, Program, TENANT, TUNNEL, World, clients, common_name_seen, crowd::any_below,
+    metric, program, wait_until,
+};
 
 #[test]
 fn inside_the_tunnel_the_pods_own_tls_is_untouched() {
@@ -22,6 +28,34 @@ fn inside_the_tunnel_the_pods_own_tls_is_untouched() {
     }
     let routed = r#"steward_gate_routed_total{destination="tunnel"}"#;
     assert_eq!(metric(world.admin, routed), 3);
+}
+
+#[test]
+fn a_session_is_resumed_at_another_replica_that_has_the_same_key() {
+    let world = World::new(&[]);
+    let files = [&world.tunnel.cert, &world.tunnel.key].map(|path| path.display().to_string());
+    let [cert, key] = &files;
+    let apiserver = world.apiserver.address.to_string();
+    let flags = ["--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"];
+    let rest = ["--apiserver", &apiserver, "--cert", cert, "--key", key];
+    let mut replica = Program::start(GATE, &[&flags[..], &rest].concat());
+    let config = clients::config(&world.pki, &[TUNNEL]);
+    let handshake = |address: SocketAddr| {
+        let name = TENANT.try_into().unwrap();
+        let outer = ClientConnection::new(Arc::clone(&config), name).unwrap();
+        let socket = TcpStream::connect(address).unwrap();
+        socket.set_read_timeout(Some(program::PATIENCE)).unwrap();
+        let inner = clients::connection(&world.ask("kubernetes", &["http/1.1"]));
+        let mut tls = StreamOwned::new(inner, StreamOwned::new(outer, socket));
+        tls.write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
+        let mut report = String::new();
+        tls.read_to_string(&mut report).unwrap();
+        assert!(report.contains("server=apiserver"), "{report}");
+        tls.sock.conn.handshake_kind()
+    };
+    assert_eq!(handshake(world.address), Some(HandshakeKind::Full));
+    let replica = replica.address("listen");
+    assert_eq!(handshake(replica), Some(HandshakeKind::Resumed));
 }
 
 #[test]

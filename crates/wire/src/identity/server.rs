@@ -8,8 +8,7 @@ use std::{
 use arc_swap::ArcSwap;
 use rustls::{
     Error as TlsError, InconsistentKeys, ServerConfig,
-    crypto::aws_lc_rs,
-    server::{ClientHello, ResolvesServerCert},
+    server::{ClientHello, ProducesTickets, ResolvesServerCert},
     sign::CertifiedKey,
 };
 
@@ -17,6 +16,7 @@ use super::{
     Error,
     files::{Content, Followed, Follows},
     pem,
+    tickets::Tickets,
 };
 use crate::tls;
 
@@ -25,7 +25,14 @@ use crate::tls;
 pub struct ServerIdentity {
     cert: PathBuf,
     key: PathBuf,
-    current: ArcSwap<CertifiedKey>,
+    current: ArcSwap<Serving>,
+}
+
+/// What was made of the two files.
+#[derive(Debug)]
+struct Serving {
+    certified: Arc<CertifiedKey>,
+    tickets: Tickets,
 }
 
 /// Which versions of TLS a server speaks.
@@ -52,7 +59,8 @@ impl ServerIdentity {
     }
 
     /// A configuration that answers with whatever certificate is current, and resumes sessions
-    /// without keeping any: what a client needs for it is sealed in its ticket.
+    /// without keeping any: what a client needs for it is sealed in its ticket, and every server with
+    /// the same key can open that.
     pub fn server_config(
         self: &Arc<Self>,
         versions: Versions,
@@ -67,7 +75,7 @@ impl ServerIdentity {
             .with_no_client_auth()
             .with_cert_resolver(Arc::clone(self) as _);
         config.alpn_protocols = alpn;
-        config.ticketer = aws_lc_rs::Ticketer::new()?;
+        config.ticketer = Arc::clone(self) as _;
         // Each resumed connection spends one and gets one; connections at the same time find one
         // each because the first of them got theirs by a full handshake.
         config.send_tls13_tickets = 1;
@@ -79,7 +87,7 @@ impl ServerIdentity {
 #[cfg(test)]
 impl ServerIdentity {
     pub(super) fn current_chain(&self) -> Vec<rustls::pki_types::CertificateDer<'static>> {
-        self.current.load().cert.clone()
+        self.current.load().certified.cert.clone()
     }
 }
 
@@ -93,14 +101,34 @@ impl Follows for ServerIdentity {
 
 impl ResolvesServerCert for ServerIdentity {
     fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        Some(self.current.load_full())
+        Some(Arc::clone(&self.current.load().certified))
     }
 }
 
-fn load(cert: &Path, key: &Path, content: &Content) -> Result<CertifiedKey, Error> {
+impl ProducesTickets for ServerIdentity {
+    fn enabled(&self) -> bool {
+        true
+    }
+
+    fn lifetime(&self) -> u32 {
+        Tickets::lifetime()
+    }
+
+    fn encrypt(&self, plain: &[u8]) -> Option<Vec<u8>> {
+        self.current.load().tickets.seal(plain)
+    }
+
+    fn decrypt(&self, cipher: &[u8]) -> Option<Vec<u8>> {
+        self.current.load().tickets.open(cipher)
+    }
+}
+
+fn load(cert: &Path, key: &Path, content: &Content) -> Result<Serving, Error> {
     let chain = pem::certificates(cert, content.file(0))?;
     let private_key = pem::private_key(key, content.file(1))?;
-    CertifiedKey::from_der(chain, private_key, &tls::provider()).map_err(|error| match error {
+    let tickets = Tickets::of(&private_key);
+    let certified = CertifiedKey::from_der(chain, private_key, &tls::provider());
+    let certified = certified.map_err(|error| match error {
         TlsError::InconsistentKeys(InconsistentKeys::KeyMismatch) => Error::Mismatch {
             cert: cert.to_owned(),
             key: key.to_owned(),
@@ -113,5 +141,9 @@ fn load(cert: &Path, key: &Path, content: &Content) -> Result<CertifiedKey, Erro
             path: key.to_owned(),
             reason: format!("holds a key that can't be used ({error})"),
         },
+    })?;
+    Ok(Serving {
+        certified: Arc::new(certified),
+        tickets,
     })
 }
