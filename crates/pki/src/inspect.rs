@@ -90,8 +90,8 @@ pub fn ca_hash(pem: &str) -> Result<String, Error> {
     ))
 }
 
-/// When a certificate is due. Never more than a third of its life early, so that a
-/// short-lived one is not renewed for ever.
+/// When a certificate is due: with a third of its life left unless something else is asked for, and
+/// never with more than half, so that a short-lived one is not renewed for ever.
 pub fn renew_at(facts: &Facts, renew_before: Option<Duration>) -> Timestamp {
     let life = facts
         .not_after
@@ -99,7 +99,7 @@ pub fn renew_at(facts: &Facts, renew_before: Option<Duration>) -> Timestamp {
         .unsigned_abs();
     facts
         .not_after
-        .checked_sub(renew_before.map_or(life / 3, |asked| asked.min(life / 3)))
+        .checked_sub(renew_before.map_or(life / 3, |asked| asked.min(life / 2)))
         .unwrap_or(facts.not_after)
 }
 

@@ -194,6 +194,12 @@ fn a_certificate_is_due_before_it_ends_and_a_short_one_after_two_thirds() {
         now() + Duration::from_mins(5),
         "a third of 15 minutes before its end"
     );
+    let facts = inspect(&pair.certificate).unwrap();
+    assert_eq!(
+        renew_at(&facts, Some(Duration::from_hours(1))),
+        now() + Duration::from_secs(150),
+        "half of 15 minutes before its end, however early it is asked for"
+    );
 }
 
 #[test]

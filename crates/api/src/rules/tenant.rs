@@ -143,8 +143,9 @@ fn certificates() -> Vec<Rule> {
         Rule::new(
             AT,
             "!has(self.renewBefore) || (duration(self.renewBefore) > duration('0s') && \
-             duration(self.renewBefore) < duration(has(self.validity) ? self.validity : '8760h'))",
-            "certificates.renewBefore: must be longer than 0s and shorter than validity (8760h \
+             duration(self.renewBefore) + duration(self.renewBefore) <= \
+             duration(has(self.validity) ? self.validity : '8760h'))",
+            "certificates.renewBefore: must be longer than 0s and at most half of validity (8760h \
              without one)",
         )
         .field(".renewBefore"),

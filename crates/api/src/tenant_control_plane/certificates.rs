@@ -30,7 +30,8 @@ pub struct CertificatesSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 2, max = 24), regex(pattern = crate::duration::PATTERN))]
     pub ca_validity: Option<String>,
-    /// How long before its end a certificate is renewed; a third of its validity without it.
+    /// How long before its end a certificate is renewed, at most half of its validity; a third
+    /// without it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 2, max = 24), regex(pattern = crate::duration::PATTERN))]
     pub renew_before: Option<String>,
