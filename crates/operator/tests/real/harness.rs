@@ -1,11 +1,14 @@
 //! A whole operator in this process, against a real API server and a real etcd.
 
+mod objects;
+mod operator;
+mod players;
+
 use std::time::Duration;
 
 use clap::Parser;
 use k8s_openapi::{
-    ByteString,
-    api::core::v1::{Secret, Service},
+    ByteString, api::core::v1::Secret,
     apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
 };
 use kube::{
@@ -19,13 +22,11 @@ use steward_operator::{
     config::Config,
     run::{self, Extras},
 };
-use tokio::{
-    sync::{Semaphore, SemaphorePermit},
-    task::JoinHandle,
-};
+use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio_util::sync::CancellationToken;
 
 use crate::programs::EtcdServer;
+pub(crate) use operator::Operator;
 
 /// Long enough for a busy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
@@ -38,13 +39,6 @@ pub(crate) struct World {
     pub store: String,
     pub namespace: String,
     _room: SemaphorePermit<'static>,
-}
-
-/// A running operator.
-pub(crate) struct Operator {
-    pub extras: Extras,
-    stop: CancellationToken,
-    task: JoinHandle<Result<(), run::Error>>,
 }
 
 impl World {
@@ -183,55 +177,6 @@ impl World {
             .unwrap()
     }
 
-    /// Plays the cloud: gives the tenant's Service an address.
-    pub(crate) async fn give_address(&self, name: &str, address: &str) {
-        let services: Api<Service> = Api::namespaced(self.client.clone(), &self.namespace);
-        let patch = json!({"status": {"loadBalancer": {"ingress": [{"ip": address}]}}});
-        until("the Service", async || {
-            let found = services
-                .patch_status(name, &PatchParams::default(), &Patch::Merge(&patch))
-                .await;
-            found.map(drop).map_err(|error| error.to_string())
-        })
-        .await;
-    }
-
-    /// Plays the Deployment controller: says that the pods run.
-    pub(crate) async fn run_pods(&self, name: &str) {
-        use k8s_openapi::api::apps::v1::Deployment;
-        let deployments: Api<Deployment> = Api::namespaced(self.client.clone(), &self.namespace);
-        until("the Deployment", async || {
-            let found = deployments.get(name).await.map_err(|error| error.to_string())?;
-            let replicas = found.spec.as_ref().and_then(|spec| spec.replicas);
-            let patch = json!({"status": {"observedGeneration": found.metadata.generation, "replicas": replicas,
-                "readyReplicas": replicas, "updatedReplicas": replicas, "availableReplicas": replicas}});
-            deployments.patch_status(name, &PatchParams::default(), &Patch::Merge(&patch)).await.map(drop).map_err(|error| error.to_string())
-        })
-        .await;
-    }
-
-    /// All objects of the tenant in the management cluster: path and content without bookkeeping.
-    pub(crate) async fn objects(&self, name: &str) -> Vec<(String, Value)> {
-        let engine = steward_operator::apply::Engine::new(
-            self.client.clone(),
-            steward_operator::apply::Cluster::Management,
-            steward_operator::metrics::Metrics::default(),
-        );
-        let kinds = steward_plan::managed_kinds(&steward_plan::Platform::default());
-        let live = engine
-            .list(
-                &kinds,
-                Some(&self.namespace),
-                &format!("steward.butlerlabs.dev/name={name}"),
-            )
-            .await
-            .unwrap();
-        live.0
-            .into_iter()
-            .map(|(key, object)| (key.to_string(), object))
-            .collect()
-    }
-
     pub(crate) async fn condition(
         &self,
         name: &str,
@@ -287,69 +232,11 @@ impl World {
         .await;
     }
 
-    /// Plays the cloud in the background: every `LoadBalancer` gets an address.
-    pub(crate) fn play_cloud(&self) -> Background {
-        let services: Api<Service> = Api::namespaced(self.client.clone(), &self.namespace);
-        Background(tokio::spawn(async move {
-            loop {
-                for service in services
-                    .list(&ListParams::default())
-                    .await
-                    .map(|list| list.items)
-                    .unwrap_or_default()
-                {
-                    let ingress = service
-                        .status
-                        .and_then(|status| status.load_balancer?.ingress);
-                    let wants =
-                        service.spec.and_then(|spec| spec.type_).as_deref() == Some("LoadBalancer");
-                    if wants && ingress.is_none_or(|all| all.is_empty()) {
-                        let patch =
-                            json!({"status": {"loadBalancer": {"ingress": [{"ip": "10.40.0.7"}]}}});
-                        let name = service.metadata.name.unwrap_or_default();
-                        let _ = services
-                            .patch_status(&name, &PatchParams::default(), &Patch::Merge(&patch))
-                            .await;
-                    }
-                }
-                tokio::time::sleep(Duration::from_millis(50)).await;
-            }
-        }))
-    }
-
     pub(crate) async fn patch_tenant(&self, name: &str, patch: &Value) {
         self.tenants()
             .patch(name, &PatchParams::default(), &Patch::Merge(patch))
             .await
             .unwrap();
-    }
-
-    /// Edits an object named as [`World::objects`] names it, as a person with kubectl would.
-    pub(crate) async fn patch_object(&self, key: &str, patch: &Value) {
-        let (path, name) = path_of(key);
-        let params = PatchParams {
-            field_manager: Some("kubectl-edit".into()),
-            ..PatchParams::default()
-        };
-        let request = kube::core::Request::new(path)
-            .patch(&name, &params, &Patch::Merge(patch))
-            .unwrap();
-        self.client.request::<Value>(request).await.unwrap();
-    }
-
-    pub(crate) async fn delete_object(&self, key: &str) {
-        let (path, name) = path_of(key);
-        let request = kube::core::Request::new(path)
-            .delete(&name, &DeleteParams::default())
-            .unwrap();
-        self.client.request::<Value>(request).await.unwrap();
-    }
-
-    /// Plays the garbage collector, which this cluster lacks.
-    pub(crate) async fn sweep(&self, name: &str) {
-        for (key, _) in self.objects(name).await {
-            self.delete_object(&key).await;
-        }
     }
 
     /// Removes a tenant without an operator.
@@ -384,68 +271,6 @@ impl World {
         })
         .await;
     }
-}
-
-impl Drop for Operator {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
-}
-
-impl Operator {
-    /// Stops as on SIGTERM.
-    pub(crate) async fn stop(mut self) {
-        self.finish().await;
-    }
-
-    /// The same, when something else may still happen to it meanwhile.
-    pub(crate) async fn finish(&mut self) {
-        self.stop.cancel();
-        (&mut self.task).await.unwrap().unwrap();
-    }
-
-    /// Dies as on SIGKILL.
-    pub(crate) async fn kill(mut self) {
-        self.task.abort();
-        let _ = (&mut self.task).await;
-    }
-
-    pub(crate) fn metric(&self, starts: &str) -> f64 {
-        let text = self.extras.metrics.render();
-        text.lines()
-            .filter(|line| line.starts_with(starts))
-            .filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok())
-            .sum()
-    }
-}
-
-/// A task that ends with its owner.
-pub(crate) struct Background(JoinHandle<()>);
-
-impl Background {
-    pub(crate) fn abort(&self) {
-        self.0.abort();
-    }
-}
-
-impl Drop for Background {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
-}
-
-/// `Kind namespace/name` as path and name.
-fn path_of(key: &str) -> (String, String) {
-    let (kind, rest) = key.split_once(' ').unwrap();
-    let (namespace, name) = rest.split_once('/').unwrap();
-    let kind = steward_plan::Kind::ALL
-        .into_iter()
-        .find(|known| known.names().2 == kind)
-        .unwrap();
-    (
-        steward_operator::apply::path(kind, Some(namespace)),
-        name.to_owned(),
-    )
 }
 
 async fn install_crds(client: &Client) {
