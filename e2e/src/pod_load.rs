@@ -1,20 +1,31 @@
 //! Pods that ask their own API server while something is done to the cluster.
 
-use anyhow::{Context, Result, ensure};
+use std::collections::BTreeMap;
+
+use anyhow::{Result, bail, ensure};
 
 use crate::crowd::Figures;
 use crate::stage::wait_for;
 use crate::tenant::Tenant;
 
 /// Pods that ask by `kubernetes.default.svc`, several loops in each: half of the loops open a
-/// connection per request, half keep one for ten.
+/// connection per request, half keep one for five.
 pub struct PodLoad<'t> {
     tenant: &'t Tenant,
-    before: (u64, usize, usize),
+    before: Seen,
+}
+
+/// What pods have noted since they started.
+#[derive(Default)]
+struct Seen {
+    /// Per loop: how often it noted, and how many answers it has had.
+    loops: BTreeMap<String, (u64, u64)>,
+    /// A line for every failure, the oldest first.
+    words: Vec<String>,
 }
 
 impl<'t> PodLoad<'t> {
-    /// Starts so many pods with so many loops each, and waits until all of them have asked. The
+    /// Starts so many pods with so many loops each, and waits until all of them had an answer. The
     /// default account must be allowed to get namespaces; `uid` is that of kube-system.
     pub async fn start(tenant: &'t Tenant, uid: &str, pods: u32, loops: u32) -> Result<Self> {
         let script = SCRIPT
@@ -24,35 +35,48 @@ impl<'t> PodLoad<'t> {
         tenant.apply(&manifest(pods, &script)).await?;
         let mut load = Self {
             tenant,
-            before: (0, 0, 0),
+            before: Seen::default(),
         };
-        wait_for("every pod of the crowd to ask", 240, async || {
-            let seen = load.pods().await?;
-            ensure!(seen.len() == pods as usize, "{} pods run", seen.len());
-            let (answered, failed, words) = load.read().await?;
+        wait_for("every pod of the crowd to be answered", 240, async || {
+            let seen = load.read().await?;
+            let served = seen.loops.values().filter(|(_, answered)| *answered > 0);
+            let served = served.count();
             ensure!(
-                answered >= u64::from(pods * loops),
-                "{answered} answered, {failed} failed: {words:?}"
+                served == (pods * loops) as usize,
+                "{served} loops were answered, and failed: {:?}",
+                seen.words
             );
             Ok(())
         })
         .await?;
-        // What failed while the pod's own network came up does not count.
+        // What failed while the pod's own network came up does not count, however late it is noted.
         load.take().await?;
         Ok(load)
     }
 
-    /// What has come of it since it was last asked.
+    /// What has come of it since it was last asked, after every loop came to its turn again.
     pub async fn take(&mut self) -> Result<Figures> {
-        let (answered, failed, words) = self.read().await?;
-        let (before, failed_before, misrouted_before) = self.before;
-        let astray = words.iter().filter(|w| w.contains("misrouted")).count();
-        self.before = (answered, failed, astray);
+        let now = self.read().await?;
+        // The turn that goes on now began earlier; the one after it did not.
+        let seen = wait_for("every pod to come to its turn again", 180, async || {
+            let seen = self.read().await?;
+            let late = now.loops.iter().find(|(name, (turn, _))| {
+                seen.loops
+                    .get(*name)
+                    .is_none_or(|(newer, _)| *newer < turn + 2)
+            });
+            ensure!(late.is_none(), "{late:?}");
+            Ok(seen)
+        })
+        .await?;
+        let before = std::mem::replace(&mut self.before, seen);
+        let seen = &self.before;
+        let new: Vec<String> = seen.words[before.words.len()..].to_vec();
         Ok(Figures {
-            answered: answered - before,
-            failed: (failed - failed_before) as u64,
-            misrouted: (astray - misrouted_before) as u64,
-            words: words.into_iter().skip(failed_before).take(20).collect(),
+            answered: seen.answered() - before.answered(),
+            failed: new.len() as u64,
+            misrouted: new.iter().filter(|w| w.contains("misrouted")).count() as u64,
+            words: new.into_iter().take(20).collect(),
             ..Figures::default()
         })
     }
@@ -66,9 +90,8 @@ impl<'t> PodLoad<'t> {
         Ok(found.split_whitespace().map(str::to_owned).collect())
     }
 
-    /// Answers, failures and their words, of all pods since they started.
-    async fn read(&self) -> Result<(u64, usize, Vec<String>)> {
-        let (mut answered, mut words) = (0, Vec::new());
+    async fn read(&self) -> Result<Seen> {
+        let mut seen = Seen::default();
         for pod in self.pods().await? {
             let read = "cat /tmp/*.ok 2>/dev/null; echo; cat /tmp/*.bad 2>/dev/null; true";
             let said = wait_for("a pod to be looked into", 60, async || {
@@ -78,14 +101,32 @@ impl<'t> PodLoad<'t> {
             })
             .await?;
             for line in said.lines().filter(|line| !line.is_empty()) {
-                match line.strip_prefix("ok ") {
-                    Some(count) => answered += count.parse::<u64>().context("a count")?,
-                    None => words.push(format!("{pod}: {line}")),
-                }
+                seen.note(&pod, line)?;
             }
         }
-        words.sort_by_key(|line| line.split(' ').nth(1).map(str::to_owned));
-        Ok((answered, words.len(), words))
+        seen.words
+            .sort_by_key(|line| line.split(' ').nth(1).map(str::to_owned));
+        Ok(seen)
+    }
+}
+
+impl Seen {
+    fn note(&mut self, pod: &str, line: &str) -> Result<()> {
+        let Some(counts) = line.strip_prefix("ok ") else {
+            self.words.push(format!("{pod}: {line}"));
+            return Ok(());
+        };
+        let counts: Vec<&str> = counts.split(' ').collect();
+        let [name, turn, answered] = counts[..] else {
+            bail!("{pod} noted {line}");
+        };
+        let counts = (turn.parse()?, answered.parse()?);
+        self.loops.insert(format!("{pod} {name}"), counts);
+        Ok(())
+    }
+
+    fn answered(&self) -> u64 {
+        self.loops.values().map(|(_, answered)| answered).sum()
     }
 }
 
@@ -122,10 +163,10 @@ note() {
   right=$(grep -c THE_UID "$2.out"); good=$(grep -c '^status 200' "$2.out")
   [ "$good" -le "$right" ] || echo "$(date +%s) misrouted" >> "$2.bad"
   grep '^status' "$2.out" | grep -v '^status 200' | sed "s/^/$(date +%s) /" >> "$2.bad"
-  total=$(($1 + good)); echo "ok $total" > "$2.new"; mv "$2.new" "$2.ok"
+  total=$(($1 + good)); echo "ok $2 $3 $total" > "$2.new"; mv "$2.new" "$2.ok"
 }
-opener() { total=0; while :; do ask "$url" > "$1.out"; note $total "$1"; sleep 2; done; }
-keeper() { total=0; while :; do ask --rate 1/s "$url?n=[1-10]" > "$1.out"; note $total "$1"; done; }
+opener() { total=0; turn=0; while :; do ask "$url" > "$1.out"; turn=$((turn + 1)); note $total "$1" $turn; sleep 2; done; }
+keeper() { total=0; turn=0; while :; do ask --rate 1/s "$url?n=[1-5]" > "$1.out"; turn=$((turn + 1)); note $total "$1" $turn; done; }
 loop=0
 while [ $loop -lt LOOPS ]; do
   if [ $((loop % 2)) = 0 ]; then opener /tmp/$loop & else keeper /tmp/$loop & fi

@@ -97,22 +97,33 @@ async fn a_tenant_changes_its_ways_and_nobody_notices() -> Result<()> {
 
     scene.to_gateway().await?;
     step("Ingress to Gateway", pods.take().await?);
-    let balanced = scene.to_load_balancer_without_proxy().await?;
-    step("Gateway to LoadBalancer, proxy off", pods.take().await?);
-    let own = Target {
-        name: balanced.ip().to_string(),
-        address: balanced,
-        ..target.clone()
-    };
-    let by_address = Crowd::start(&client, &own, 20)?;
-    scene.to_ingress_with_proxy().await?;
-    step(
-        "LoadBalancer to Ingress, proxy EndToEnd",
-        pods.take().await?,
-    );
-    let by_address = by_address.finish().await;
-    scene.release(balanced).await?;
-    step("the old address released", pods.take().await?);
+    let mut by_address = Figures::default();
+    for (away, back, mode) in [
+        (
+            "Gateway to LoadBalancer, proxy off",
+            "LoadBalancer to Ingress, proxy EndToEnd",
+            "EndToEnd",
+        ),
+        (
+            "Ingress to LoadBalancer, proxy off",
+            "LoadBalancer to Ingress, proxy Terminate",
+            "Terminate",
+        ),
+    ] {
+        let balanced = scene.to_load_balancer_without_proxy().await?;
+        step(away, pods.take().await?);
+        let own = Target {
+            name: balanced.ip().to_string(),
+            address: balanced,
+            ..target.clone()
+        };
+        let crowd = Crowd::start(&client, &own, 20)?;
+        scene.to_ingress_with_proxy(mode).await?;
+        step(back, pods.take().await?);
+        by_address.add(crowd.finish().await);
+        scene.release(balanced).await?;
+        step("the old address released", pods.take().await?);
+    }
 
     let outside = outside.finish().await;
     told("clients by name, all the time", &outside);
@@ -224,22 +235,27 @@ impl Scene {
 
     /// To an address of its own, where pods need no proxy. The old name works on for the kubelet.
     async fn to_load_balancer_without_proxy(&self) -> Result<SocketAddr> {
-        let change = r#"{"spec":{"controlPlane":{"gateway":null,"service":{"serviceType":"LoadBalancer"}},"addons":{"tcpProxy":null}}}"#;
+        let by_gateway = self.there("tlsroute").await?;
+        let route = if by_gateway { "tlsroute" } else { "ingress" };
+        let change = r#"{"spec":{"controlPlane":{"gateway":null,"ingress":null,"service":{"serviceType":"LoadBalancer"}},"addons":{"tcpProxy":null}}}"#;
         self.patch(change).await?;
         self.moved("LoadBalancer").await?;
         let address = self.stage.address_of("tenants", "t1").await?;
         self.wait_proxy("", "daemonset,deployment", &address.to_string())
             .await?;
-        ensure!(self.there("tlsroute").await?, "kubelets still use the name");
+        ensure!(self.there(route).await?, "kubelets still use the name");
         Ok(SocketAddr::from((address, 6443)))
     }
 
-    async fn to_ingress_with_proxy(&self) -> Result<()> {
-        let change = r#"{"spec":{"controlPlane":{"ingress":{"hostname":"t1.k8s.example.com","ingressClassName":"steward","controllerType":"steward"},"service":{"serviceType":"ClusterIP"}},"addons":{"tcpProxy":{"mode":"EndToEnd"}}}}"#;
-        self.patch(change).await?;
+    async fn to_ingress_with_proxy(&self, mode: &str) -> Result<()> {
+        let change = r#"{"spec":{"controlPlane":{"ingress":{"hostname":"t1.k8s.example.com","ingressClassName":"steward","controllerType":"steward"},"service":{"serviceType":"ClusterIP"}},"addons":{"tcpProxy":{"mode":"MODE"}}}}"#;
+        self.patch(&change.replace("MODE", mode)).await?;
         self.moved("Ingress").await?;
-        self.wait_proxy("daemonset", "deployment", "240.0.0.1")
-            .await?;
+        let (there, gone, address) = match mode {
+            "EndToEnd" => ("daemonset", "deployment", "240.0.0.1"),
+            _ => ("deployment", "daemonset", "10.20.0.11"),
+        };
+        self.wait_proxy(there, gone, address).await?;
         self.gone("tlsroute").await
     }
 

@@ -76,10 +76,7 @@ async fn parts_are_killed_and_replaced_and_requests_find_their_way() -> Result<(
     for step in steps::ALL {
         step.run(&stage).await?;
         let outcome = observe(&mut parties, step.what, step.seamless).await?;
-        eprintln!(
-            "{}\n  clients: {}\n  pods: {}",
-            outcome.what, outcome.clients, outcome.pods
-        );
+        outcome.tell();
         outcomes.push(outcome);
     }
     for outcome in outcomes {
@@ -138,6 +135,16 @@ async fn observe(parties: &mut [Party<'_>], what: &'static str, seamless: bool) 
 }
 
 impl Outcome {
+    fn tell(&self) {
+        eprintln!("{}", self.what);
+        for (who, figures) in [("clients", &self.clients), ("pods", &self.pods)] {
+            eprintln!("  {who}: {figures}");
+            for words in &figures.words {
+                eprintln!("    {}", words.trim());
+            }
+        }
+    }
+
     fn judge(&self) -> Result<()> {
         for (who, figures) in [("clients", &self.clients), ("pods", &self.pods)] {
             let during = format!("{}: {who}", self.what);

@@ -158,17 +158,7 @@ async fn restart(stage: &Stage, what: &str) -> Result<()> {
 async fn patch(stage: &Stage, change: &str) -> Result<()> {
     let change = format!(r#"{{"spec":{change}}}"#);
     for name in TENANTS {
-        let words = [
-            "patch",
-            "tcp",
-            name,
-            "-n",
-            "tenants",
-            "--type=merge",
-            "-p",
-            &change,
-        ];
-        stage.kubectl(&words).await?;
+        stage.patch("tenants", name, &change).await?;
     }
     Ok(())
 }
