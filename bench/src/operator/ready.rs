@@ -1,7 +1,8 @@
 //! Tenants' own API servers, as processes of this machine: the operator finds them where their Services say,
 //! and does inside them all that it does inside any tenant.
 //!
-//! Owns the processes and their addresses. What pods would tell is written into the Deployments by hand.
+//! Owns the processes and their addresses, and what a tenant's users would keep there. What pods would tell is
+//! written into the Deployments by hand.
 
 use std::{
     fs,
@@ -13,11 +14,12 @@ use std::{
 use anyhow::{Context as _, Result, bail, ensure};
 use k8s_openapi::api::{
     apps::v1::Deployment,
-    core::v1::{Secret, Service},
+    core::v1::{ConfigMap, Secret, Service},
 };
 use kube::{
-    Api, ResourceExt as _,
-    api::{DynamicObject, ListParams, Patch, PatchParams},
+    Api, Client, Config, ResourceExt as _,
+    api::{DynamicObject, ListParams, Patch, PatchParams, PostParams},
+    config::{KubeConfigOptions, Kubeconfig},
 };
 use serde_json::{Value, json};
 
@@ -71,6 +73,31 @@ pub(super) async fn start(
         }
         tokio::time::sleep(Duration::from_millis(200)).await;
     }
+}
+
+/// What a tenant's users keep in it, MiB.
+const OWN: usize = 32;
+/// Of one of their objects.
+const SIZE: usize = 32 * 1024;
+
+/// Fills a tenant with objects that are none of the operator's business, of the kinds and in the namespace
+/// that it looks at.
+pub(super) async fn fill(directory: &Path, tenant: &str) -> Result<()> {
+    let file = directory.join(tenant).join("admin-kubeconfig.admin.conf");
+    let kubeconfig = Kubeconfig::read_from(&file).context("reading a tenant's kubeconfig")?;
+    let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
+    let objects: Api<ConfigMap> = Api::namespaced(Client::try_from(config)?, "kube-system");
+    for number in 0..OWN * 1024 * 1024 / SIZE {
+        let object = serde_json::from_value(json!({
+            "metadata": { "name": format!("own-{number}") },
+            "data": { "text": "x".repeat(SIZE) },
+        }))?;
+        objects
+            .create(&PostParams::default(), &object)
+            .await
+            .context("creating an object inside a tenant")?;
+    }
+    Ok(())
 }
 
 fn available(tenant: &DynamicObject) -> bool {

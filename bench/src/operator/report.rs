@@ -99,6 +99,10 @@ fn lines() -> Vec<Line> {
                 |cost| cost.memory,
             )
         },
+        line("memory for 32 MiB of one tenant's own, MiB", |cost| {
+            cost.filled
+                .map_or_else(|| "–".to_owned(), |grown| format!("{grown:.1}"))
+        }),
         line("operator without tenants, MiB", |cost| {
             format!("{:.1}", cost.at_start)
         }),
@@ -257,6 +261,7 @@ mod tests {
             server_cpu: 0.1,
             memory: 0.05,
             ready: false,
+            filled: None,
             at_start: 12.0,
             keys: KeyCount { rsa: 0, ec: 12 },
             rest_cpu: 0.0004,

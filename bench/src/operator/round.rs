@@ -73,6 +73,8 @@ pub(super) struct Cost {
     pub(super) memory: f64,
     /// Whether that is with everything the operator does inside a tenant.
     pub(super) ready: bool,
+    /// What the operator's memory grew by when a tenant's users filled it, MiB in all.
+    pub(super) filled: Option<f64>,
     /// The operator's memory with no tenant, MiB in all.
     pub(super) at_start: f64,
     /// Private keys of one tenant.
@@ -164,6 +166,14 @@ impl Round {
         tokio::time::sleep(pace.rest).await;
         let rest = operator.cpu().saturating_sub(before);
         let rest_writes = log.since()?.all as f64 / pace.rest.as_secs_f64();
+        let filled = if self.ready {
+            let before = operator.rss_kib();
+            ready::fill(&places.directory, &name(0)).await?;
+            tokio::time::sleep(pace.settle).await;
+            Some((operator.rss_kib() as f64 - before as f64) / 1024.0)
+        } else {
+            None
+        };
         Ok(Cost {
             cpu: cpu.as_secs_f64() / count,
             wall: wall.as_secs_f64() / count,
@@ -173,6 +183,7 @@ impl Round {
             server_cpu: server_cpu.as_secs_f64() / count,
             memory: memory as f64 / 1024.0 / count,
             ready: self.ready,
+            filled,
             at_start: at_start as f64 / 1024.0,
             keys: keys(stage, &name(0)).await?,
             rest_cpu: rest.as_secs_f64() / pace.rest.as_secs_f64(),
