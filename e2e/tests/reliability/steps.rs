@@ -219,10 +219,10 @@ async fn node_proxies(stage: &Stage) -> Result<()> {
 /// The API servers' certificates that were made on demand.
 static SHORT: OnceLock<Vec<String>> = OnceLock::new();
 
-/// Both tenants get certificates that live ten minutes; they are due when a third is left, which
-/// is while the steps in between go on.
+/// Both tenants get certificates that live twenty minutes; they are due when a third is left, which
+/// is when the steps in between are over.
 async fn certificates(stage: &Stage) -> Result<()> {
-    patch(stage, r#"{"certificates":{"validity":"10m"}}"#).await?;
+    patch(stage, r#"{"certificates":{"validity":"20m"}}"#).await?;
     let mut first = Vec::new();
     for name in TENANTS {
         first.push(server_certificate(stage, name).await?);
@@ -250,7 +250,7 @@ async fn certificates_in_time(stage: &Stage) -> Result<()> {
 async fn renewed(stage: &Stage, before: &[String]) -> Result<Vec<String>> {
     let mut all = Vec::new();
     for (name, old) in TENANTS.into_iter().zip(before) {
-        let new = wait_for(&format!("a new certificate of {name}"), 420, async || {
+        let new = wait_for(&format!("a new certificate of {name}"), 600, async || {
             let new = server_certificate(stage, name).await?;
             ensure!(new != *old, "it is the old one");
             Ok(new)

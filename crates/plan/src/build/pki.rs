@@ -5,6 +5,7 @@
 
 mod kubeconfigs;
 mod secrets;
+mod together;
 
 use std::collections::BTreeMap;
 
@@ -31,6 +32,8 @@ pub(crate) struct Workshop<'a> {
     pub(crate) tenant: &'a Validated,
     pub(crate) observed: &'a Observed,
     keys: &'a dyn KeySource,
+    /// What is due by then is renewed now.
+    horizon: Timestamp,
     /// The cluster's authority.
     pub(crate) ca: Authority,
     /// The front proxy's authority.
@@ -71,6 +74,7 @@ impl<'a> Workshop<'a> {
             tenant,
             observed,
             keys,
+            horizon: together::horizon(tenant, observed),
             ca,
             front_proxy,
             due: None,
@@ -88,7 +92,7 @@ impl<'a> Workshop<'a> {
         let wanted = Wanted {
             request,
             authority: &authority.pair().certificate,
-            now: self.observed.now,
+            now: self.horizon,
             renew_before: self.tenant.certificates.renew_before,
         };
         let good = |pair: &Pair| drift(pair, &wanted).is_empty();

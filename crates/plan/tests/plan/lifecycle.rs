@@ -129,6 +129,38 @@ fn certificates_are_renewed_in_time_and_the_pods_follow() {
 }
 
 #[test]
+fn certificates_that_are_due_soon_are_renewed_with_the_one_that_is_due() {
+    let mut world = World::new(PLAIN);
+    let due = world.settle().plan.next_check.unwrap();
+    let days = |days: u64| Duration::from_hours(24 * days);
+    // Made anew on demand, one a little later than the others, one much later.
+    for (name, after) in [
+        ("t1-api-server-certificate", days(2)),
+        ("t1-konnectivity-certificate", days(60)),
+    ] {
+        let key = ObjectKey::new(Kind::Secret, "tenants", name);
+        let live = world.observed.live.0.get_mut(&key).unwrap();
+        live["metadata"]["annotations"]["certs.steward.butlerlabs.dev/rotate"] = json!("");
+        world.observed.now = now() + after;
+        world.settle();
+    }
+    let data = |world: &World, name: &str| world.live(Kind::Secret, name).unwrap()["data"].clone();
+    let names = [
+        "t1-api-server-certificate",
+        "t1-konnectivity-certificate",
+        "t1-scheduler-kubeconfig",
+    ];
+    let before = names.map(|name| data(&world, name));
+    world.observed.now = due;
+    world.settle();
+    let renewed = names
+        .iter()
+        .zip(&before)
+        .map(|(name, before)| data(&world, name) != *before);
+    assert_eq!(renewed.collect::<Vec<_>>(), [true, false, true]);
+}
+
+#[test]
 fn a_certificate_is_made_anew_on_demand_and_the_demand_answered_once() {
     let mut world = World::new(PLAIN);
     world.settle();
