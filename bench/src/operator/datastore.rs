@@ -73,6 +73,7 @@ impl Datastore {
             format!("--trusted-ca-file={}", ca_path.display()),
             "--client-cert-auth".to_owned(),
             "--unsafe-no-fsync".to_owned(),
+            "--watch-progress-notify-interval=2s".to_owned(),
             "--log-level=error".to_owned(),
         ];
         file("root.crt", &root.0)?;

@@ -182,6 +182,8 @@ fn arguments(folder: &Path, tenant: &str, uid: &str, address: &str) -> Vec<Strin
         "--service-cluster-ip-range=10.96.0.0/16".into(),
         "--authorization-mode=Node,RBAC".into(),
         "--endpoint-reconciler-type=none".into(),
+        "--etcd-compaction-interval=0".into(),
+        "--allow-privileged=true".into(),
         format!("--cert-dir={}", folder.display()),
     ]
 }

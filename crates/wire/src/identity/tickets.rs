@@ -7,6 +7,7 @@
 
 use std::{
     fmt,
+    sync::Arc,
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
@@ -30,7 +31,12 @@ const PERIOD_LEN: usize = 4;
 pub(super) struct Tickets {
     root: Prk,
     /// The key that seals now.
-    current: ArcSwapOption<(u32, RandomizedNonceKey)>,
+    current: ArcSwapOption<Key>,
+}
+
+struct Key {
+    period: u32,
+    key: RandomizedNonceKey,
 }
 
 impl Tickets {
@@ -57,10 +63,11 @@ impl Tickets {
     fn seal_in(&self, now: u32, plain: &[u8]) -> Option<Vec<u8>> {
         let period = now.to_be_bytes();
         let mut sealed = plain.to_vec();
-        let nonce = self.with_key(now, |key| {
-            key.seal_in_place_append_tag(Aad::from(period), &mut sealed)
-                .ok()
-        })?;
+        let key = self.key(now, now)?;
+        let nonce = key
+            .key
+            .seal_in_place_append_tag(Aad::from(period), &mut sealed)
+            .ok()?;
         Some([&period[..], nonce.as_ref(), &sealed].concat())
     }
 
@@ -74,32 +81,28 @@ impl Tickets {
             return None;
         }
         let mut plain = sealed.to_vec();
-        let length = self.with_key(sealed_in, |key| {
-            let nonce = Nonce::assume_unique_for_key(*nonce);
-            let opened = key.open_in_place(nonce, Aad::from(*period), &mut plain);
-            opened.ok().map(|opened| opened.len())
-        })?;
+        let key = self.key(now, sealed_in)?;
+        let nonce = Nonce::assume_unique_for_key(*nonce);
+        let opened = key.key.open_in_place(nonce, Aad::from(*period), &mut plain);
+        let length = opened.ok()?.len();
         plain.truncate(length);
         Some(plain)
     }
 
-    /// Uses the key of a period; the newest is kept.
-    fn with_key<T>(
-        &self,
-        period: u32,
-        use_it: impl FnOnce(&RandomizedNonceKey) -> Option<T>,
-    ) -> Option<T> {
-        let kept = self.current.load();
-        if let Some(kept) = kept.as_deref().filter(|(of, _)| *of == period) {
-            return use_it(&kept.1);
+    /// The key of a period; that of the present one is kept.
+    fn key(&self, now: u32, period: u32) -> Option<Arc<Key>> {
+        let kept = self.current.load_full();
+        if let Some(kept) = kept.filter(|kept| kept.period == period) {
+            return Some(kept);
         }
-        let key = self.derive(period)?;
-        let newest = kept.as_deref().is_none_or(|(of, _)| *of < period);
-        if newest {
-            self.current
-                .store(Some((period, self.derive(period)?).into()));
+        let key = Arc::new(Key {
+            period,
+            key: self.derive(period)?,
+        });
+        if period == now {
+            self.current.store(Some(Arc::clone(&key)));
         }
-        use_it(&key)
+        Some(key)
     }
 
     fn derive(&self, period: u32) -> Option<RandomizedNonceKey> {
