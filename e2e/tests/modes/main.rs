@@ -73,7 +73,12 @@ async fn a_tenant_changes_its_ways_and_nobody_notices() -> Result<()> {
     let client = scene.stage.lab.client_host();
     let mut pods = PodLoad::start(tenant, &target.uid, 4, 5).await?;
     let outside = Crowd::start(&client, &target, 40)?;
-    let told = |what: &str, figures: &Figures| eprintln!("{what}: {figures}");
+    let told = |what: &str, figures: &Figures| {
+        eprintln!("{what}: {figures}");
+        for words in &figures.words {
+            eprintln!("    {}", words.trim());
+        }
+    };
 
     let mut steps: Vec<(&str, Figures)> = Vec::new();
     let mut step = |what, figures: Figures| {
@@ -279,6 +284,18 @@ impl Scene {
             Ok(())
         })
         .await
-        .context("release")
+        .context("release")?;
+        // It would hold again the next time the tenant leaves this address.
+        self.stage
+            .kubectl(&[
+                "annotate",
+                "tcp",
+                "t1",
+                "-n",
+                "tenants",
+                "steward.butlerlabs.dev/release-endpoint-",
+            ])
+            .await?;
+        Ok(())
     }
 }
