@@ -271,6 +271,15 @@ impl Scene {
             .of_tenant("{.status.conditions[?(@.type==\"EndpointReady\")].message}")
             .await?;
         ensure!(told.contains(&note), "{told}");
+        // Proxies that were replaced dial the old address for as long as they take to leave.
+        wait_for("old proxies to leave", 180, async || {
+            let path = "jsonpath={.items[*].metadata.deletionTimestamp}";
+            let words = ["get", "pods", "-l", "app=steward-tcp-proxy", "-o", path];
+            let leaving = self.inside(&words).await?;
+            ensure!(leaving.is_empty(), "told to leave at {leaving}");
+            Ok(())
+        })
+        .await?;
         self.stage
             .kubectl(&["annotate", "tcp", "t1", "-n", "tenants", &note])
             .await?;

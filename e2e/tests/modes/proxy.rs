@@ -16,7 +16,7 @@ impl Scene {
         .await
     }
 
-    async fn inside(&self, words: &[&str]) -> Result<String> {
+    pub(crate) async fn inside(&self, words: &[&str]) -> Result<String> {
         let mut all = vec!["-n", "kube-system"];
         all.extend(words);
         self.tenant.kubectl(&all).await
