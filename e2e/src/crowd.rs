@@ -190,12 +190,13 @@ impl Client {
     }
 
     /// One request: on the kept connection if there is one, else on a new one. A kept one that
-    /// turns out to be closed is no failure: every HTTP client asks again then.
+    /// turns out to be closed is no failure: every HTTP client asks again then. Nor is a server that
+    /// says so instead (503 with Retry-After): clients of Kubernetes ask again then, too.
     async fn ask(&mut self) -> Result<(), Fault> {
         if let Some(mut stream) = self.kept.take() {
             match tokio::time::timeout(PATIENCE, self.exchange(&mut stream)).await {
-                Ok(Ok(answer)) => return self.judge(answer, stream),
-                Ok(Err(_)) => lock(&self.tally).cut += 1,
+                Ok(Ok(answer)) if !answer.elsewhere => return self.judge(answer, stream),
+                Ok(_) => lock(&self.tally).cut += 1,
                 Err(_) => return Err(silence("a kept connection")),
             }
         }
@@ -254,6 +255,8 @@ struct Answer {
     body: String,
     /// Whether the server closes the connection after it.
     last: bool,
+    /// Whether the server is about to go and asks to try again.
+    elsewhere: bool,
 }
 
 impl Answer {
@@ -280,7 +283,12 @@ impl Answer {
             ensure!(more > 0, "closed in the middle of an answer");
         }
         let body = String::from_utf8_lossy(&bytes[head..]).into_owned();
-        Ok(Self { status, body, last })
+        Ok(Self {
+            elsewhere: status == 503 && field("retry-after:").is_some(),
+            status,
+            body,
+            last,
+        })
     }
 }
 
@@ -305,6 +313,14 @@ impl Figures {
             let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
             let now = now.unwrap_or_default().as_secs_f64();
             self.words.push(format!("{now:.1} {error:#}"));
+        }
+    }
+
+    /// Prints them, and what was said of failures.
+    pub fn tell(&self, of: &str) {
+        eprintln!("{of}: {self}");
+        for words in &self.words {
+            eprintln!("    {}", words.trim());
         }
     }
 

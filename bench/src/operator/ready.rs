@@ -75,7 +75,7 @@ pub(super) async fn start(
     }
 }
 
-/// What a tenant's users keep in it, MiB.
+/// What a tenant's users keep in it, MiB; the report's line says it too.
 const OWN: usize = 32;
 /// Of one of their objects.
 const SIZE: usize = 32 * 1024;

@@ -77,11 +77,7 @@ impl Route {
     /// What the route was made from.
     pub fn spec(&self) -> RouteSpec {
         RouteSpec {
-            backends: self
-                .backends
-                .iter()
-                .map(|backend| backend.address())
-                .collect(),
+            backends: self.addresses().collect(),
             send_proxy: self.send_proxy,
             allow: self.allow.to_vec(),
             max_connections: self.max_connections,
@@ -98,6 +94,10 @@ impl Route {
     /// Whether its wildcard stands for this many labels.
     pub(crate) fn covers(&self, labels: usize) -> bool {
         labels == 1 || !self.one_label
+    }
+
+    fn addresses(&self) -> impl Iterator<Item = SocketAddr> {
+        self.backends.iter().map(|backend| backend.address())
     }
 
     /// Its backends and their state.
@@ -147,7 +147,7 @@ impl Route {
     pub(crate) fn succeeds(&self, old: &Self) -> bool {
         Arc::ptr_eq(&self.state, &old.state)
             && self.send_proxy == old.send_proxy
-            && self.spec().backends != old.spec().backends
+            && !self.addresses().eq(old.addresses())
     }
 
     /// The next backend to try, given those tried already.

@@ -195,11 +195,15 @@ async fn look_inside(
         context.tenants.close(key);
         return (Inside::NotTried, None);
     };
+    let exposure = tenant
+        .status
+        .as_ref()
+        .and_then(|status| status.exposure.as_ref());
+    let moving = exposure.is_some_and(|exposure| exposure.previous.is_some());
     match context.tenants.open(key, &target).await {
         Ok(session) => {
-            let inside = session
-                .look(&[Kind::Deployment, Kind::DaemonSet], &inside_selector())
-                .await;
+            let kinds = [Kind::Deployment, Kind::DaemonSet];
+            let inside = session.look(&kinds, &inside_selector(), moving).await;
             (inside, Some(session))
         }
         Err(error) => (

@@ -163,10 +163,13 @@ impl Tenants {
 }
 
 impl Session {
-    /// What is seen inside. Never fails: not to be reached is an answer too.
-    pub async fn look(&self, workloads: &[Kind], labels: &str) -> Inside {
+    /// What is seen inside. Never fails: not to be reached is an answer too. While the tenant is
+    /// `moving`, what is on its way out is looked at as well.
+    pub async fn look(&self, workloads: &[Kind], labels: &str, moving: bool) -> Inside {
         if let Some((at, inside)) = &self.memory().seen
             && at.elapsed() < FRESH
+            // No watch tells of what is on its way out.
+            && !moving
             && !self.state.unseen.load(Ordering::Acquire)
             && matches!(inside, Inside::Reachable { .. })
         {
@@ -175,7 +178,7 @@ impl Session {
         self.state.unseen.store(false, Ordering::Release);
         let looked = tokio::time::timeout(
             PATIENCE,
-            look::inside(&self.client, &self.engine, workloads, labels),
+            look::inside(&self.client, &self.engine, workloads, labels, moving),
         );
         let inside = match looked.await {
             Ok(Ok(inside)) => inside,

@@ -37,6 +37,15 @@ pub struct Facts {
     spki: Vec<u8>,
 }
 
+impl Facts {
+    /// How long it is valid in all.
+    pub fn life(&self) -> Duration {
+        self.not_after
+            .duration_since(self.not_before)
+            .unsigned_abs()
+    }
+}
+
 /// What a certificate should be like.
 #[derive(Debug, Clone, Copy)]
 pub struct Wanted<'a> {
@@ -93,10 +102,7 @@ pub fn ca_hash(pem: &str) -> Result<String, Error> {
 /// When a certificate is due: with a third of its life left unless something else is asked for, and
 /// never with more than half, so that a short-lived one is not renewed for ever.
 pub fn renew_at(facts: &Facts, renew_before: Option<Duration>) -> Timestamp {
-    let life = facts
-        .not_after
-        .duration_since(facts.not_before)
-        .unsigned_abs();
+    let life = facts.life();
     facts
         .not_after
         .checked_sub(renew_before.map_or(life / 3, |asked| asked.min(life / 2)))

@@ -176,6 +176,9 @@ pub enum Inside {
         /// stays (`status.hostIP` of pods with the label
         /// `steward.butlerlabs.dev/tcp-proxy=terminate`), sorted.
         proxies: Vec<IpAddr>,
+        /// By when the last node proxy that was told to leave has to be gone, if there is one;
+        /// looked at only while the tenant leaves a way.
+        leaving: Option<Timestamp>,
         /// Where the `kubernetes` Service leads: its EndpointSlice.
         endpoints: Option<Endpoints>,
     },

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use steward_api::{
     conditions::{ConditionType, Reason},
-    metadata::{annotations, labels},
+    metadata::labels,
     tenant_control_plane::ExposureMode,
 };
 use steward_pki::{KeySource, Pair};
@@ -20,12 +20,12 @@ use crate::{
     },
     names::PROJECT,
     object::{Kind, Object, ObjectKey},
-    observed::{Inside, Observed, Platform},
+    observed::{Observed, Platform},
     outcome::{DatastoreWish, Knock, Plan, Prune, Wait},
     report::exposure,
     settings::Settings,
     validate::{Validated, wait},
-    way::{self, Way, Ways},
+    way::{self, Ways},
 };
 
 use reachability::Inner;
@@ -220,7 +220,9 @@ impl<'a> Draft<'a> {
             .flat_map(|way| front_door_of(self.tenant, self.observed, way.mode))
             .collect();
         if let Some(left) = &ways.leaving {
-            self.plan.waits.push(leaving(self.observed, left));
+            self.plan
+                .waits
+                .push(way::leaving::kept(self.observed, left));
         }
         if ways.moving() {
             let message = format!(
@@ -308,20 +310,6 @@ fn prune_labels(tenant: &Validated) -> BTreeMap<String, String> {
     let mut all = tenant.names.selector();
     all.insert(labels::PROJECT.into(), PROJECT.into());
     all
-}
-
-/// What is waited for before the old way goes, and what to do about it.
-fn leaving(observed: &Observed, left: &Way) -> Wait {
-    let old = left.authority();
-    let message = match &observed.inside {
-        Inside::Reachable { nodes, .. } if !nodes.is_empty() => format!(
-            "{old} works on, because kubelets keep the endpoint they joined by: when no node's \
-             /etc/kubernetes/kubelet.conf names it any more, set the annotation {}={old}",
-            annotations::RELEASE_ENDPOINT
-        ),
-        _ => format!("{old} works on until nothing inside the tenant uses it"),
-    };
-    wait(ConditionType::EndpointReady, Reason::EndpointKept, message)
 }
 
 /// Objects of a mode at the front door.

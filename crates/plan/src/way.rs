@@ -1,20 +1,21 @@
 //! The way to a tenant: host, port and addresses, resolved from the mode and from what
 //! the Service or the front door got.
 
+pub(crate) mod leaving;
+
 use std::net::IpAddr;
 
 use serde_json::Value;
 use steward_api::{
     conditions::{ConditionType, Reason},
-    metadata::annotations,
-    tenant_control_plane::{ExposureMode, ExposureStatus, PreviousExposure},
+    tenant_control_plane::{ExposureMode, ExposureStatus, PreviousExposure, ReleasedEndpoint},
 };
 use steward_pki::San;
 
 use crate::{
     build::front_door::tls_route_kind,
     object::Kind,
-    observed::{Inside, Observed},
+    observed::Observed,
     outcome::Wait,
     validate::{Exposure, Validated, wait},
 };
@@ -48,6 +49,8 @@ pub(crate) struct Ways {
     pub(crate) wanted: Way,
     /// What clients were told before, while something inside the tenant may still use it.
     pub(crate) leaving: Option<Way>,
+    /// What went because the user said so, for as long as he says it.
+    pub(crate) released: Option<ReleasedEndpoint>,
 }
 
 impl Way {
@@ -120,13 +123,16 @@ pub(crate) fn resolve(tenant: &Validated, observed: &Observed) -> Result<Ways, W
         Some(old) => (wanted.clone(), Some(old)),
         None => (wanted.clone(), previous(observed)),
     };
+    let left = left.filter(|left| differs(left, &active) && differs(left, &wanted));
     let leaving = left
-        .filter(|left| differs(left, &active) && differs(left, &wanted))
-        .filter(|left| still_used(observed, left, &active));
+        .clone()
+        .filter(|left| leaving::still_used(observed, left, &active));
+    let released = leaving::given_back(observed, left.as_ref(), leaving.as_ref());
     Ok(Ways {
         active,
         wanted,
         leaving,
+        released,
     })
 }
 
@@ -194,31 +200,6 @@ fn accepted_by_any(route: &Value) -> bool {
         .into_iter()
         .flatten()
         .any(|parent| says(parent, "Accepted", "True") && !says(parent, "ResolvedRefs", "False"))
-}
-
-/// Whether something inside the tenant may still dial a way that was left: a workload of ours
-/// that isn't rolled out to the new one yet, or kubelets, which keep what they joined by.
-fn still_used(observed: &Observed, left: &Way, active: &Way) -> bool {
-    let Inside::Reachable {
-        nodes, workloads, ..
-    } = &observed.inside
-    else {
-        return true;
-    };
-    let here = active.authority();
-    let dials_elsewhere = workloads.values().any(|rollout| {
-        let endpoint = rollout.endpoint.as_ref();
-        endpoint.is_some_and(|endpoint| *endpoint != here || !rollout.done())
-    });
-    dials_elsewhere || !nodes.is_empty() && left.authority() != here && !released(observed, left)
-}
-
-/// Whether the user says that nothing uses it any more.
-fn released(observed: &Observed, left: &Way) -> bool {
-    let notes = observed.tenant.metadata.annotations.as_ref();
-    notes
-        .and_then(|notes| notes.get(annotations::RELEASE_ENDPOINT))
-        .is_some_and(|endpoint| *endpoint == left.authority())
 }
 
 /// Whether the way has been tried and found right.

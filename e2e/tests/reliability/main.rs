@@ -138,10 +138,7 @@ impl Outcome {
     fn tell(&self) {
         eprintln!("{}", self.what);
         for (who, figures) in [("clients", &self.clients), ("pods", &self.pods)] {
-            eprintln!("  {who}: {figures}");
-            for words in &figures.words {
-                eprintln!("    {}", words.trim());
-            }
+            figures.tell(&format!("  {who}"));
         }
     }
 

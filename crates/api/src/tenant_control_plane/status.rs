@@ -81,6 +81,22 @@ pub struct ExposureStatus {
     /// The way before this one, while something inside the tenant may still use it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub previous: Option<PreviousExposure>,
+    /// The endpoint that was given back because the annotation
+    /// `steward.butlerlabs.dev/release-endpoint` named it. To release the same one a second time,
+    /// remove the annotation and set it again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub released: Option<ReleasedEndpoint>,
+}
+
+/// An endpoint that was given back.
+#[derive(Clone, Debug, Deserialize, Eq, JsonSchema, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ReleasedEndpoint {
+    /// `host:port`, as the annotation named it.
+    pub endpoint: String,
+    /// When the annotation was set.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<String>,
 }
 
 /// A way that was left and still works.

@@ -86,7 +86,7 @@ async fn datastores_and_certificates_that_cannot_work_are_refused() -> Result<()
             ("no duration", "spec: {certificates: {validity: 90d}}", "spec.certificates.validity"),
             ("short", "spec: {certificates: {validity: 5m}}", "certificates.validity: too short to be renewed in time; write at least 10m"),
             ("CA before its certificates", "spec: {certificates: {caValidity: 100h}}", "certificates.caValidity: a CA must outlive what it signs"),
-            ("renewed before it was made", "spec: {certificates: {validity: 24h, renewBefore: 13h}}", "certificates.renewBefore: must be longer than 0s and at most half of validity"),
+            ("renewed in the first half of its life", "spec: {certificates: {validity: 24h, renewBefore: 13h}}", "certificates.renewBefore: must be longer than 0s and at most half of validity"),
             ("algorithm", "spec: {certificates: {keyAlgorithm: DSA}}", "supported values: \"ECDSA\", \"RSA\""),
         ],
     )

@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, net::IpAddr};
 
+use jiff::Timestamp;
 use k8s_openapi::api::{
     core::v1::{Node, NodeStatus, Pod},
     discovery::v1::EndpointSlice,
@@ -13,7 +14,10 @@ use steward_plan::{Endpoints, Inside, Kind, NodeSeen, ObjectKey, Rollout};
 
 use crate::{apply::Engine, error::Error};
 
-/// Pods of the node proxy that open TLS themselves.
+/// Pods of the node proxy.
+const PROXIES: &str = "app=steward-tcp-proxy";
+
+/// Those of them that open TLS themselves.
 const TERMINATING: &str = "steward.butlerlabs.dev/tcp-proxy=terminate";
 
 /// Nodes per request: a node with its list of images is some ten kilobytes.
@@ -24,6 +28,7 @@ pub(super) async fn inside(
     engine: &Engine,
     workloads: &[Kind],
     labels: &str,
+    moving: bool,
 ) -> Result<Inside, Error> {
     let unreached = |error| Error::Read {
         what: "its version".into(),
@@ -34,10 +39,11 @@ pub(super) async fn inside(
         .await
         .map_err(unreached)?
         .git_version;
-    let (nodes, live, proxies, endpoints) = futures::try_join!(
+    let (nodes, live, proxies, leaving, endpoints) = futures::try_join!(
         nodes(client),
         engine.list(workloads, None, labels),
         proxies(client),
+        leaving(client, moving),
         endpoints(client)
     )?;
     let workloads: BTreeMap<ObjectKey, Rollout> = live
@@ -50,6 +56,7 @@ pub(super) async fn inside(
         nodes,
         workloads,
         proxies,
+        leaving,
         endpoints,
     })
 }
@@ -119,6 +126,28 @@ async fn proxies(client: &Client) -> Result<Vec<IpAddr>, Error> {
     hosts.sort();
     hosts.dedup();
     Ok(hosts)
+}
+
+/// By when the last node proxy that was told to leave has to be gone. There is one on every node, so
+/// this is asked only when the answer matters.
+async fn leaving(client: &Client, moving: bool) -> Result<Option<Timestamp>, Error> {
+    if !moving {
+        return Ok(None);
+    }
+    let api: Api<Pod> = Api::namespaced(client.clone(), "kube-system");
+    let params = ListParams::default().labels(PROXIES);
+    let pods = api
+        .list_metadata(&params)
+        .await
+        .map_err(|error| Error::Read {
+            what: "its node proxies".into(),
+            error,
+        })?;
+    let times = pods
+        .items
+        .into_iter()
+        .filter_map(|pod| pod.metadata.deletion_timestamp);
+    Ok(times.map(|time| time.0).max())
 }
 
 fn node(node: &Node) -> NodeSeen {

@@ -204,6 +204,7 @@ pub(crate) fn exposure(ways: &Ways) -> ExposureStatus {
         port: Some(way.port.into()),
         addresses: way.addresses.iter().map(ToString::to_string).collect(),
         previous: ways.leaving.as_ref().map(Into::into),
+        released: ways.released.clone(),
     }
 }
 

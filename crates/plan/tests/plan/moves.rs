@@ -1,6 +1,8 @@
 //! Moves from one way to another: nothing that someone still uses goes before its
 //! replacement works.
 
+use jiff::SignedDuration;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{FieldsV1, ManagedFieldsEntry, Time};
 use serde_json::{Value, json};
 use steward_api::{
     conditions::{ConditionType, Reason},
@@ -117,6 +119,88 @@ fn a_move_to_a_front_door_keeps_the_old_address_until_the_new_name_answers() {
     world.settle();
     assert_eq!(service(&world), "ClusterIP");
     assert_eq!(status(&world).exposure.unwrap().previous, None);
+}
+
+/// A tenant that has moved from an address of its own to a name, and whose kubelets use the address.
+fn moved_to_a_name() -> World {
+    let mut world = World::new(PLAIN);
+    world.settle();
+    move_to_a_name(&mut world);
+    world
+}
+
+fn move_to_a_name(world: &mut World) {
+    wish_for_a_name(world);
+    let round = world.settle();
+    world.knock(&round, Reach::Answers);
+    world.settle();
+}
+
+fn has_its_own_address(world: &World) -> bool {
+    world.live(Kind::Service, "t1").unwrap()["spec"]["type"] == "LoadBalancer"
+}
+
+#[test]
+fn a_released_address_stays_while_replaced_node_proxies_serve_their_last_connections() {
+    let mut world = moved_to_a_name();
+    world.annotate(annotations::RELEASE_ENDPOINT, "192.0.2.77:6443");
+    let now = world.observed.now;
+    world.leaving = Some(now + SignedDuration::from_mins(1));
+    let round = world.settle();
+    assert!(has_its_own_address(&world));
+    let (reason, message) = world.condition(ConditionType::EndpointReady);
+    assert_eq!(reason, Reason::EndpointKept.as_str());
+    assert!(
+        message.contains("192.0.2.77:6443 goes as soon as"),
+        "{message}"
+    );
+    let next = round.plan.next_check.unwrap();
+    assert!(next <= now + SignedDuration::from_secs(15), "{next}");
+
+    world.leaving = None;
+    world.settle();
+    assert!(!has_its_own_address(&world));
+}
+
+#[test]
+fn a_proxy_that_never_leaves_holds_a_released_address_no_longer_than_it_may_take() {
+    let mut world = moved_to_a_name();
+    world.annotate(annotations::RELEASE_ENDPOINT, "192.0.2.77:6443");
+    world.leaving = Some(world.observed.now - SignedDuration::from_mins(1));
+    world.settle();
+    assert!(!has_its_own_address(&world));
+}
+
+#[test]
+fn a_release_holds_once_and_has_to_be_said_again_for_the_next_time() {
+    let mut world = moved_to_a_name();
+    world.annotate(annotations::RELEASE_ENDPOINT, "192.0.2.77:6443");
+    world.settle();
+    assert!(!has_its_own_address(&world));
+
+    let control_plane = &mut world.observed.tenant.spec.control_plane;
+    control_plane.service.service_type = ServiceType::LoadBalancer;
+    control_plane.ingress = None;
+    world.observed.tenant.spec.addons.tcp_proxy = None;
+    let round = world.settle();
+    world.knock(&round, Reach::Answers);
+    world.settle();
+    move_to_a_name(&mut world);
+    assert!(has_its_own_address(&world), "that was said of another time");
+    let (_, message) = world.condition(ConditionType::EndpointReady);
+    assert!(message.contains("remove the annotation"), "{message}");
+
+    // Nobody may have looked between the one and the other.
+    let field = format!("f:{}", annotations::RELEASE_ENDPOINT);
+    world.observed.tenant.metadata.managed_fields = Some(vec![ManagedFieldsEntry {
+        fields_v1: Some(FieldsV1(
+            json!({"f:metadata": {"f:annotations": {field: {}}}}),
+        )),
+        time: Some(Time(world.observed.now)),
+        ..ManagedFieldsEntry::default()
+    }]);
+    world.settle();
+    assert!(!has_its_own_address(&world));
 }
 
 #[test]

@@ -109,6 +109,7 @@ fn a_fixed_address_that_is_a_nodes_or_the_front_doors() {
             nodes: vec![node],
             workloads: std::collections::BTreeMap::default(),
             proxies: Vec::new(),
+            leaving: None,
             endpoints: None,
         };
     });

@@ -39,6 +39,8 @@ pub(crate) struct World {
     pub(crate) addresses: bool,
     /// What is inside the tenant.
     pub(crate) inside: Live,
+    /// By when replaced node proxies have to be gone.
+    pub(crate) leaving: Option<Timestamp>,
 }
 
 /// What one round came to.
@@ -76,6 +78,7 @@ impl World {
             pods_start: true,
             addresses: true,
             inside: Live::default(),
+            leaving: None,
         }
     }
 
@@ -234,6 +237,7 @@ impl World {
             nodes: vec![node],
             workloads,
             proxies: proxies.into_iter().collect(),
+            leaving: self.leaving,
             endpoints: self.endpoints(),
         }
     }

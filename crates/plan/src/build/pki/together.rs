@@ -25,7 +25,7 @@ pub(super) fn horizon(tenant: &Validated, observed: &Observed) -> Timestamp {
     secrets
         .flat_map(|(_, body)| certificates(body))
         .find(|facts| renew_at(facts, renew_before) <= now)
-        .and_then(|due| now.checked_add(life(&due) / EARLIER).ok())
+        .and_then(|due| now.checked_add(due.life() / EARLIER).ok())
         .unwrap_or(now)
 }
 
@@ -44,11 +44,4 @@ fn certificates(secret: &Value) -> impl Iterator<Item = Facts> {
         });
         facts.filter(|facts| !facts.is_ca)
     })
-}
-
-fn life(facts: &Facts) -> std::time::Duration {
-    facts
-        .not_after
-        .duration_since(facts.not_before)
-        .unsigned_abs()
 }
