@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use futures::future::join_all;
 use kube::{
     Client,
-    api::{DeleteParams, ListParams, Patch, PatchParams, Preconditions, PropagationPolicy},
+    api::{DeleteParams, Patch, PatchParams, Preconditions, PropagationPolicy},
     core::Request,
 };
 use serde_json::Value;
@@ -18,13 +18,13 @@ use steward_plan::{Kind, Live, Object, ObjectKey, Prune};
 use crate::{error::Error, metrics::Metrics};
 
 pub mod owned;
+mod versions;
+
+pub use versions::Versions;
 
 /// Writes at the same time within one stage: the API server answers one in a few milliseconds, most of
 /// them spent waiting for its datastore.
 const PARALLEL: usize = 8;
-
-/// Objects per page of a list.
-const PAGE: u32 = 500;
 
 /// What became of one object.
 #[derive(Clone, Debug, PartialEq)]
@@ -61,16 +61,24 @@ pub struct Engine {
     client: Client,
     cluster: Cluster,
     metrics: Metrics,
+    versions: Versions,
 }
 
 impl Engine {
-    /// An engine that writes through this client.
+    /// An engine that writes through this client. Its lists are the newest there is.
     pub fn new(client: Client, cluster: Cluster, metrics: Metrics) -> Self {
         Self {
             client,
             cluster,
             metrics,
+            versions: Versions::default(),
         }
+    }
+
+    /// The same, but its lists are only as new as these know they have to be.
+    #[must_use]
+    pub fn with_versions(self, versions: Versions) -> Self {
+        Self { versions, ..self }
     }
 
     /// Makes all objects so, several at a time. Results are in the order of `objects`.
@@ -98,6 +106,7 @@ impl Engine {
             return Ok(Outcome::Unchanged);
         }
         let after = self.patch(object, &body).await?;
+        self.reached(object.key.kind, &after);
         let outcome = match live {
             None => Outcome::Created(after),
             Some(live) if version(live) == version(&after) => Outcome::Unchanged,
@@ -122,6 +131,10 @@ impl Engine {
             .request(request)
             .await
             .map_err(|error| self.failed(object, error))
+    }
+
+    fn reached(&self, kind: Kind, read: &Value) {
+        self.versions.reached(kind.names().3, version(read));
     }
 
     fn failed(&self, object: &Object, error: kube::Error) -> Error {
@@ -193,10 +206,11 @@ impl Engine {
             what: format!("{} with labels {labels}", kind.names().3),
             error,
         };
+        let plural = kind.names().3;
         let namespace = namespace.filter(|_| kind.namespaced());
         let request = Request::new(path(kind, namespace));
         let mut items = Vec::new();
-        let mut params = ListParams::default().labels(labels).limit(PAGE);
+        let mut params = self.versions.list(plural, labels);
         loop {
             let built = if metadata {
                 request.list_metadata(&params)
@@ -207,8 +221,15 @@ impl Engine {
             let mut page: Value = match self.client.request(built).await {
                 Ok(page) => page,
                 Err(kube::Error::Api(status)) if status.code == 404 => return Ok(items),
+                // A datastore that was restored knows less than we do.
+                Err(kube::Error::Api(_)) if params.version_match.is_some() => {
+                    self.versions.forget(plural);
+                    params = self.versions.list(plural, labels);
+                    continue;
+                }
                 Err(error) => return Err(read(error)),
             };
+            self.reached(kind, &page);
             if let Value::Array(found) = page["items"].take() {
                 items.extend(found);
             }

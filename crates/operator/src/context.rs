@@ -11,7 +11,7 @@ use steward_plan::{Platform, Settings};
 use tokio::sync::{mpsc, watch};
 
 use crate::{
-    apply::Engine,
+    apply::{Engine, Versions},
     backoff::Backoff,
     config::TenantAccess,
     datastore::{connections::Connections, upkeep::Upkeep},
@@ -37,6 +37,8 @@ pub struct Context {
     pub client: Client,
     /// Writes to the management cluster.
     pub engine: Engine,
+    /// How new what the engine reads has to be.
+    pub versions: Versions,
     /// For the plan.
     pub settings: Settings,
     /// How tenants are dialled.

@@ -172,8 +172,11 @@ pub(crate) async fn pods(context: Arc<Context>) {
 
 async fn labelled(context: Arc<Context>, resource: ApiResource, listed: impl FnOnce() + Send) {
     let owners = context.clone();
+    let plural = resource.plural.clone();
     let changed = move |change: Change| match change {
         Change::One(metadata) => {
+            let version = metadata.resource_version.as_deref();
+            owners.versions.heard(&plural, version);
             let name = metadata
                 .labels
                 .as_ref()
@@ -201,6 +204,8 @@ pub(crate) async fn members(context: Arc<Context>, kind: Kind) {
     let owners = context.clone();
     let changed = move |change: Change| match change {
         Change::One(metadata) => {
+            let version = metadata.resource_version.as_deref();
+            owners.versions.heard(kind.names().3, version);
             if let Some(name) = metadata
                 .labels
                 .as_ref()

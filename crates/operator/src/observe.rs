@@ -70,7 +70,10 @@ pub async fn observe(context: &Context, tenant: TenantControlPlane) -> Result<Ob
     platform.front_door = front_door::addresses(&context.client, &tenant, &live).await?;
     let deployment = live.get(Kind::Deployment, &key.0, &key.1);
     let trouble = match deployment {
-        Some(deployment) => trouble::find(&context.client, &key.0, &selector, deployment).await?,
+        Some(deployment) => {
+            let (client, versions) = (&context.client, &context.versions);
+            trouble::find(client, versions, &key.0, &selector, deployment).await?
+        }
         None => None,
     };
     // What is inside a tenant that goes is of no interest any more.

@@ -20,7 +20,7 @@ use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 use crate::{
     admin::{self, Readiness},
-    apply::{Cluster, Engine},
+    apply::{Cluster, Engine, Versions},
     config::Config,
     context::{Context, Dial, GuardedDataStore, GuardedTenant},
     controllers::{Runner, control_plane, data_store},
@@ -215,8 +215,11 @@ fn build(
     let (wake_tenant, tenant_wakes) = mpsc::unbounded_channel();
     let (wake_datastore, datastore_wakes) = mpsc::unbounded_channel();
     let (platform_sender, platform) = watch::channel(Platform::default());
+    let versions = Versions::remembered();
     let context = Context {
-        engine: Engine::new(client.clone(), Cluster::Management, extras.metrics.clone()),
+        engine: Engine::new(client.clone(), Cluster::Management, extras.metrics.clone())
+            .with_versions(versions.clone()),
+        versions,
         settings: config.settings(),
         access: config.tenant_access,
         dial: extras.dial.clone(),

@@ -4,12 +4,14 @@
 //! that is complete.
 
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
-use kube::{Api, Client, ResourceExt, api::ListParams};
+use kube::{Api, Client, ResourceExt};
 use serde_json::Value;
 use steward_api::conditions::Reason;
 use steward_plan::PodTrouble;
 
-use crate::error::Error;
+use crate::{apply::Versions, error::Error};
+
+const PODS: &str = "pods";
 
 /// Looks for what stops the pods with these labels. `workload` is their `Deployment` or `StatefulSet`.
 ///
@@ -17,6 +19,7 @@ use crate::error::Error;
 /// The client's.
 pub async fn find(
     client: &Client,
+    versions: &Versions,
     namespace: &str,
     labels: &str,
     workload: &Value,
@@ -28,13 +31,15 @@ pub async fn find(
         return Ok(Some(trouble));
     }
     let api: Api<Pod> = Api::namespaced(client.clone(), namespace);
-    let pods = api
-        .list(&ListParams::default().labels(labels))
-        .await
-        .map_err(|error| Error::Read {
+    let listed = api.list(&versions.list(PODS, labels)).await;
+    let pods = listed.map_err(|error| {
+        versions.forget(PODS);
+        Error::Read {
             what: format!("pods with labels {labels}"),
             error,
-        })?;
+        }
+    })?;
+    versions.reached(PODS, pods.metadata.resource_version.as_deref());
     Ok(pods
         .items
         .iter()

@@ -11,7 +11,13 @@ use steward_plan::{
 };
 
 use super::Complaint;
-use crate::{apply, context::Context, datastore::etcd::Access, error::Error, trouble};
+use crate::{
+    apply::{self, Versions},
+    context::Context,
+    datastore::etcd::Access,
+    error::Error,
+    trouble,
+};
 
 const STAGES: [Stage; 5] = [
     Stage::Expose,
@@ -144,7 +150,16 @@ async fn not_serving(
         .0
         .get(&ObjectKey::new(Kind::StatefulSet, namespace, &set))
     {
-        Some(set) => trouble::find(&context.client, namespace, labels, set).await?,
+        Some(set) => {
+            trouble::find(
+                &context.client,
+                &Versions::default(),
+                namespace,
+                labels,
+                set,
+            )
+            .await?
+        }
         None => None,
     };
     Ok(match found {
