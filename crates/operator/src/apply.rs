@@ -106,12 +106,15 @@ impl Engine {
             return Ok(Outcome::Unchanged);
         }
         let after = self.patch(object, &body).await?;
-        self.reached(object.key.kind, &after);
         let outcome = match live {
             None => Outcome::Created(after),
             Some(live) if version(live) == version(&after) => Outcome::Unchanged,
             Some(_) => Outcome::Updated(after),
         };
+        let plural = object.key.kind.names().3;
+        if let Outcome::Created(after) | Outcome::Updated(after) = &outcome {
+            self.versions.wrote(plural, version(after));
+        }
         let result = match outcome {
             Outcome::Unchanged => "unchanged",
             Outcome::Created(_) => "created",
@@ -131,10 +134,6 @@ impl Engine {
             .request(request)
             .await
             .map_err(|error| self.failed(object, error))
-    }
-
-    fn reached(&self, kind: Kind, read: &Value) {
-        self.versions.reached(kind.names().3, version(read));
     }
 
     fn failed(&self, object: &Object, error: kube::Error) -> Error {
@@ -229,7 +228,7 @@ impl Engine {
                 }
                 Err(error) => return Err(read(error)),
             };
-            self.reached(kind, &page);
+            self.versions.reached(plural, version(&page));
             if let Value::Array(found) = page["items"].take() {
                 items.extend(found);
             }

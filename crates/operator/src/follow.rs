@@ -62,6 +62,13 @@ pub(crate) async fn tenants(
     loop {
         match stream.try_next().await {
             Ok(Some(tenant)) => {
+                let version = tenant.resource_version();
+                if !context
+                    .versions
+                    .heard(control_plane::PLURAL, version.as_deref())
+                {
+                    continue;
+                }
                 context.wake((tenant.namespace().unwrap_or_default(), tenant.name_any()));
             }
             Ok(None) => return,
@@ -176,7 +183,10 @@ async fn labelled(context: Arc<Context>, resource: ApiResource, listed: impl FnO
     let changed = move |change: Change| match change {
         Change::One(metadata) => {
             let version = metadata.resource_version.as_deref();
-            owners.versions.heard(&plural, version);
+            // A reconcile goes on with what it was answered until nothing changes any more.
+            if !owners.versions.heard(&plural, version) {
+                return;
+            }
             let name = metadata
                 .labels
                 .as_ref()

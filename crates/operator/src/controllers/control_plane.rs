@@ -8,7 +8,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use futures::{FutureExt, future::BoxFuture};
+use futures::{
+    FutureExt,
+    future::{BoxFuture, join_all},
+};
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::{
     Api, Resource, ResourceExt,
@@ -35,9 +38,15 @@ use crate::{
 
 const NAME: &str = "tenantcontrolplane";
 
+/// As in its URL.
+pub const PLURAL: &str = "tenantcontrolplanes";
+
 /// Plans made in one reconcile: an address that the API server gives at once, such as a `ClusterIP`, goes
 /// into certificates without waiting for the next event.
 const PASSES: usize = 4;
+
+/// Should that not be enough, the next look comes soon: what we write ourselves wakes nobody.
+const UNSETTLED: Duration = Duration::from_millis(500);
 
 /// After a conflict the next look comes soon, however often it happens.
 const CONFLICT: Duration = Duration::from_millis(500);
@@ -146,8 +155,10 @@ async fn follow(
     api: &Api<TenantControlPlane>,
     tenant: TenantControlPlane,
 ) -> Result<Action, Error> {
-    if status::finalizer(api, &tenant, finalizers::DATASTORE, true).await? {
+    if let Some(written) = status::finalizer(api, &tenant, finalizers::DATASTORE, true).await? {
         context.metrics.wrote("management", NAME, "updated");
+        let version = written.metadata.resource_version.as_deref();
+        context.versions.wrote(PLURAL, version);
     }
     let key = key_of(&tenant);
     let Observation {
@@ -156,6 +167,7 @@ async fn follow(
     } = Box::pin(observe::observe(context, tenant)).await?;
     let mut pass = 0;
     let mut changes = Vec::new();
+    let mut settled = true;
     let written = observed.tenant.status.clone();
     let (report, error) = loop {
         pass += 1;
@@ -170,7 +182,8 @@ async fn follow(
         };
         let plan = steward_plan::plan(&context.settings, &validated, &observed, &SystemKeys)?;
         let mut done = carry_out::outside(context, &plan, observed.live.clone()).await;
-        let again = !done.applied.changes.is_empty() && done.error.is_none() && pass < PASSES;
+        settled = done.applied.changes.is_empty();
+        let again = !settled && done.error.is_none() && pass < PASSES;
         changes.append(&mut done.applied.changes);
         if again {
             observed.live = done.applied.live;
@@ -195,6 +208,7 @@ async fn follow(
     claim_datastores(context, &observed.tenant);
     match error.or_else(|| unreached(&observed.inside)) {
         Some(error) => Err(error),
+        None if !settled => Ok(Action::requeue(UNSETTLED)),
         None => Ok(requeue(
             &key,
             context.resync,
@@ -232,26 +246,22 @@ async fn tell(
         context.metrics.wrote("management", NAME, "status");
     }
     let reference = tenant.object_ref(&());
-    for event in &report.events {
+    join_all(report.events.iter().map(async |event| {
         let warning = event.kind == EventKind::Warning;
+        let (reason, note) = (&event.reason, &event.note);
         context
             .events
-            .publish(
-                &reference,
-                warning,
-                &event.reason,
-                event.action,
-                &event.note,
-            )
+            .publish(&reference, warning, reason, event.action, note)
             .await;
         tracing::info!(
             namespace = reference.namespace,
             name = reference.name,
-            reason = event.reason,
-            note = event.note,
+            reason,
+            note,
             "state changed"
         );
-    }
+    }))
+    .await;
     count(context, tenant, &report.status);
     Ok(())
 }

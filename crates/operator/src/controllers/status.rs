@@ -51,7 +51,8 @@ where
     }
 }
 
-/// Adds or removes a finalizer, if that is needed. The object must still be the one that was read.
+/// Adds or removes a finalizer, if that is needed, and says what the object is then. It must still be the
+/// one that was read.
 ///
 /// # Errors
 /// The client's; a conflict when the object changed.
@@ -60,13 +61,13 @@ pub async fn finalizer<K>(
     object: &K,
     finalizer: &str,
     wanted: bool,
-) -> Result<bool, Error>
+) -> Result<Option<K>, Error>
 where
     K: Resource<DynamicType = ()> + Clone + DeserializeOwned + std::fmt::Debug,
 {
     let present = object.finalizers().iter().any(|name| name == finalizer);
     if present == wanted {
-        return Ok(false);
+        return Ok(None);
     }
     let mut finalizers: Vec<&str> = object
         .finalizers()
@@ -86,8 +87,8 @@ where
         .patch(&object.name_any(), &params, &Patch::Merge(&patch))
         .await
     {
-        Ok(_) => Ok(true),
-        Err(kube::Error::Api(status)) if status.code == 404 && !wanted => Ok(false),
+        Ok(written) => Ok(Some(written)),
+        Err(kube::Error::Api(status)) if status.code == 404 && !wanted => Ok(None),
         Err(error) => Err(Error::Write {
             what: format!("finalizer of {} {}", K::kind(&()), object.name_any()),
             because: if wanted {
