@@ -24,7 +24,7 @@ pub use versions::Versions;
 
 /// Writes at the same time within one stage: the API server answers one in a few milliseconds, most of
 /// them spent waiting for its datastore.
-const PARALLEL: usize = 8;
+const PARALLEL: usize = 16;
 
 /// What became of one object.
 #[derive(Clone, Debug, PartialEq)]

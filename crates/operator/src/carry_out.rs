@@ -25,8 +25,9 @@ pub struct Done {
     pub error: Option<Error>,
 }
 
-const BEFORE_DATASTORE: [Stage; 3] = [Stage::Expose, Stage::Pki, Stage::Config];
-const AFTER_DATASTORE: [Stage; 2] = [Stage::Workload, Stage::FrontDoor];
+/// What pods need before they start; the datastore is made ready meanwhile.
+const BEFORE_PODS: [Stage; 3] = [Stage::Expose, Stage::Pki, Stage::Config];
+const PODS: [Stage; 2] = [Stage::Workload, Stage::FrontDoor];
 
 /// Carries out the part of a plan that concerns the management cluster and the datastore.
 pub async fn outside(context: &Context, plan: &Plan, live: Live) -> Done {
@@ -38,29 +39,24 @@ pub async fn outside(context: &Context, plan: &Plan, live: Live) -> Done {
         },
         error: None,
     };
-    for stage in BEFORE_DATASTORE {
-        if !done.stage(&context.engine, plan, stage).await {
-            return done;
-        }
+    let (well, wished) = futures::join!(
+        done.stages(&context.engine, plan, &BEFORE_PODS),
+        fulfil_all(context, &plan.datastore)
+    );
+    if let Err((wish, error)) = wished {
+        done.applied.datastore_ready = false;
+        let reason = datastore_reason(&error);
+        done.fail(
+            None,
+            ConditionType::DatastoreReady,
+            reason,
+            format!("{wish:?}"),
+            error.into(),
+        );
+        return done;
     }
-    for wish in &plan.datastore {
-        if let Err(error) = fulfil(context, wish).await {
-            done.applied.datastore_ready = false;
-            let reason = datastore_reason(&error);
-            done.fail(
-                None,
-                ConditionType::DatastoreReady,
-                reason,
-                format!("{wish:?}"),
-                error.into(),
-            );
-            return done;
-        }
-    }
-    for stage in AFTER_DATASTORE {
-        if !done.stage(&context.engine, plan, stage).await {
-            return done;
-        }
+    if !well || !done.stages(&context.engine, plan, &PODS).await {
+        return done;
     }
     for removed in context
         .engine
@@ -85,12 +81,12 @@ pub async fn outside(context: &Context, plan: &Plan, live: Live) -> Done {
 }
 
 impl Done {
-    /// Applies the objects of one stage. False when any of them failed.
-    async fn stage(&mut self, engine: &Engine, plan: &Plan, stage: Stage) -> bool {
+    /// Applies the objects of these stages. False when any of them failed.
+    async fn stages(&mut self, engine: &Engine, plan: &Plan, stages: &[Stage]) -> bool {
         let objects: Vec<&Object> = plan
             .objects
             .iter()
-            .filter(|object| object.stage == stage)
+            .filter(|object| stages.contains(&object.stage))
             .collect();
         let results = engine.apply_all(&objects, &self.applied.live).await;
         let mut well = true;
@@ -100,8 +96,8 @@ impl Done {
                 Err(error) => {
                     well = false;
                     self.fail(
-                        Some(stage),
-                        condition(stage),
+                        Some(object.stage),
+                        condition(object.stage),
                         reason(&error),
                         object.key.to_string(),
                         error,
@@ -159,6 +155,17 @@ pub async fn fulfil(context: &Context, wish: &DatastoreWish) -> Result<(), datas
         DatastoreWish::Tenant { user, schema, .. } => driver.ensure(user, schema).await.map(drop),
         DatastoreWish::Gone { user, schema, .. } => driver.remove(user, schema).await,
     }
+}
+
+/// Fulfils wishes in their order, up to the first that can't be.
+async fn fulfil_all<'w>(
+    context: &Context,
+    wishes: &'w [DatastoreWish],
+) -> Result<(), (&'w DatastoreWish, datastore::Error)> {
+    for wish in wishes {
+        fulfil(context, wish).await.map_err(|error| (wish, error))?;
+    }
+    Ok(())
 }
 
 /// Carries out the part of a plan that concerns the inside of the tenant.

@@ -202,7 +202,7 @@ async fn labelled(context: Arc<Context>, resource: ApiResource, listed: impl FnO
     watches::changes(
         context.client.clone(),
         resource,
-        labels::NAME.to_owned(),
+        watcher::Config::default().labels(labels::NAME),
         listed,
         changed,
     )
@@ -231,7 +231,7 @@ pub(crate) async fn members(context: Arc<Context>, kind: Kind) {
     watches::changes(
         context.client.clone(),
         kind.api_resource(),
-        selector,
+        watcher::Config::default().labels(&selector),
         || {},
         changed,
     )

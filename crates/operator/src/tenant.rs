@@ -14,7 +14,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use kube::Client;
+use kube::{Client, runtime::watcher::Config};
 use serde_json::Value;
 use steward_plan::{Inside, Kind, Object, Prune};
 use tokio::{sync::mpsc, task::JoinSet};
@@ -222,7 +222,11 @@ impl Session {
         if watches.is_some() || prune.labels.is_empty() {
             return;
         }
-        let labels = apply::selector(&prune.labels);
+        // A bookmark a minute, for each kind of each tenant, would be most of what an operator at rest does. Without
+        // them a watch that breaks off may have to list again: a few objects.
+        let filter = Config::default()
+            .labels(&apply::selector(&prune.labels))
+            .disable_bookmarks();
         let mut tasks = JoinSet::new();
         for kind in &prune.kinds {
             let state = self.state.clone();
@@ -233,7 +237,7 @@ impl Session {
             tasks.spawn(watches::changes(
                 client,
                 kind.api_resource(),
-                labels.clone(),
+                filter.clone(),
                 move || started.touch(),
                 changed,
             ));

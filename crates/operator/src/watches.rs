@@ -11,7 +11,7 @@ use kube::{
     core::PartialObjectMeta,
     runtime::{
         WatchStreamExt,
-        watcher::{self, Event, watcher},
+        watcher::{Config, Event, watcher},
     },
 };
 
@@ -26,19 +26,18 @@ pub enum Change {
     Lost,
 }
 
-/// Watches objects of a kind with these labels, everywhere, until dropped.
+/// Watches objects of a kind, everywhere, those that `filter` selects, until dropped.
 ///
 /// `ready` is called once, when the first list is complete.
 pub async fn changes(
     client: Client,
     resource: ApiResource,
-    labels: String,
+    filter: Config,
     ready: impl FnOnce() + Send,
     mut changed: impl FnMut(Change) + Send,
 ) {
     let api: Api<PartialObjectMeta<DynamicObject>> = Api::all_with(client, &resource);
-    let config = watcher::Config::default().labels(&labels);
-    let mut events = watcher(api, config).default_backoff().boxed();
+    let mut events = watcher(api, filter).default_backoff().boxed();
     let mut ready = Some(ready);
     let mut restarted = false;
     let mut broken = false;

@@ -11,6 +11,7 @@ use kube::{
     client::ConfigExt,
     config::{KubeConfigOptions, Kubeconfig},
 };
+use rustls::client::Resumption;
 use std::time::Duration;
 use tower::ServiceBuilder;
 
@@ -55,9 +56,11 @@ impl Target {
             .await
             .map_err(|error| unusable(error.to_string()))?;
         config.cluster_url = self.url.clone();
-        let tls = config
+        let mut tls = config
             .rustls_client_config()
             .map_err(|error| unusable(error.to_string()))?;
+        // There is one connection, to one server.
+        tls.resumption = Resumption::in_memory_sessions(1);
         let mut tcp = HttpConnector::new();
         tcp.enforce_http(false);
         tcp.set_connect_timeout(Some(CONNECT));
