@@ -4,7 +4,7 @@
 //! would change nothing, removal of what is no longer wanted. Refuses: deciding. It does what a plan says,
 //! in the plan's order, and tells what came of it.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, sync::Arc};
 
 use futures::future::join_all;
 use kube::{
@@ -89,7 +89,7 @@ impl Engine {
                 join_all(
                     chunk
                         .iter()
-                        .map(|object| self.apply(object, live.0.get(&object.key))),
+                        .map(|object| self.apply(object, live.0.get(&object.key).map(Arc::as_ref))),
                 )
                 .await,
             );
@@ -187,7 +187,7 @@ impl Engine {
         for (kind, list) in kinds.iter().zip(lists) {
             for item in list? {
                 if let Some(key) = key_of(*kind, &item) {
-                    live.0.insert(key, item);
+                    live.insert(key, item);
                 }
             }
         }

@@ -114,7 +114,7 @@ impl Done {
             Outcome::Created(after) => (after, Change::Created(object.key.clone())),
             Outcome::Updated(after) => (after, Change::Updated(object.key.clone())),
         };
-        self.applied.live.0.insert(object.key.clone(), after);
+        self.applied.live.insert(object.key.clone(), after);
         self.applied.changes.push(change);
     }
 

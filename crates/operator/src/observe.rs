@@ -109,7 +109,7 @@ async fn named_secrets(
         if !live.0.contains_key(&key)
             && let Some(found) = context.engine.get(&key).await?
         {
-            live.0.insert(key, found);
+            live.insert(key, found);
         }
     }
     Ok(())

@@ -1,7 +1,7 @@
 //! Everything that was read before a decision: one snapshot, plain data, the time
 //! included. The operator fills it; nothing here reads anything.
 
-use std::{collections::BTreeMap, net::IpAddr};
+use std::{collections::BTreeMap, net::IpAddr, sync::Arc};
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -76,9 +76,9 @@ pub struct PodTrouble {
     pub message: String,
 }
 
-/// Objects that exist, by name.
+/// Objects that exist, by name. Shared: what is copied is a snapshot, not what is in it.
 #[derive(Debug, Clone, Default)]
-pub struct Live(pub BTreeMap<ObjectKey, Value>);
+pub struct Live(pub BTreeMap<ObjectKey, Arc<Value>>);
 
 /// A `DataStore` as the tenant finds it.
 #[derive(Debug, Clone)]
@@ -230,9 +230,21 @@ impl Reach {
 }
 
 impl Live {
+    /// Puts an object in its place.
+    pub fn insert(&mut self, key: ObjectKey, object: Value) {
+        self.0.insert(key, Arc::new(object));
+    }
+
+    /// The object, to be changed in this snapshot only.
+    pub fn get_mut(&mut self, key: &ObjectKey) -> Option<&mut Value> {
+        self.0.get_mut(key).map(Arc::make_mut)
+    }
+
     /// The object, if it is there.
     pub fn get(&self, kind: Kind, namespace: &str, name: &str) -> Option<&Value> {
-        self.0.get(&ObjectKey::new(kind, namespace, name))
+        self.0
+            .get(&ObjectKey::new(kind, namespace, name))
+            .map(Arc::as_ref)
     }
 }
 

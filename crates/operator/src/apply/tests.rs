@@ -8,7 +8,7 @@ use super::*;
 fn live(objects: &[(&str, &str)]) -> Live {
     let mut live = Live::default();
     for (name, tenant) in objects {
-        live.0.insert(
+        live.insert(
             ObjectKey::new(Kind::Secret, "n", *name),
             json!({"metadata": {"name": name, "namespace": "n", "uid": name, "labels": {"tenant": tenant},
                 "managedFields": [{"manager": owned::MANAGER, "operation": "Apply", "fieldsV1": {}}]}}),
@@ -54,7 +54,8 @@ fn only_what_is_ours_and_unplanned_and_not_kept_is_removed() {
 fn what_kubernetes_made_with_our_labels_stays() {
     let mut live = live(&[("copied", "a")]);
     live.0.values_mut().for_each(|object| {
-        object["metadata"]["managedFields"][0]["manager"] = json!("kube-controller-manager");
+        Arc::make_mut(object)["metadata"]["managedFields"][0]["manager"] =
+            json!("kube-controller-manager");
     });
     assert!(unwanted(&prune(), &[], &live).is_empty());
 }

@@ -33,7 +33,6 @@ fn apply(observed: &mut Observed, plan: &Plan) -> usize {
         if live.is_none_or(|live| compare::difference(&object.body, live).is_some()) {
             observed
                 .live
-                .0
                 .insert(object.key.clone(), object.body.clone());
             writes += 1;
         }
@@ -61,7 +60,7 @@ fn three_members_know_each_other_and_are_made_once() {
     let again = planned(&observed);
     assert_eq!(apply(&mut observed, &again), 0, "nothing is made twice");
     let key = ObjectKey::new(Kind::StatefulSet, "steward-system", "default-etcd");
-    observed.live.0.get_mut(&key).unwrap()["status"] = json!({"readyReplicas": 2});
+    observed.live.get_mut(&key).unwrap()["status"] = json!({"readyReplicas": 2});
     assert!(planned(&observed).serving, "two of three are a majority");
 }
 
@@ -94,7 +93,7 @@ fn a_broken_authority_is_named_and_not_replaced() {
     let plan = planned(&observed);
     apply(&mut observed, &plan);
     let key = ObjectKey::new(Kind::Secret, "steward-system", "default-etcd-ca");
-    observed.live.0.get_mut(&key).unwrap()["data"]["ca.key"] = json!("cnVzdA==");
+    observed.live.get_mut(&key).unwrap()["data"]["ca.key"] = json!("cnVzdA==");
     let error = steward_plan::datastore::plan(&Settings::default(), &observed, &SystemKeys);
     let Err(Error::Unusable(problem)) = error else {
         panic!("{error:?}")

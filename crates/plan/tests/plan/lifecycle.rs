@@ -139,7 +139,7 @@ fn certificates_that_are_due_soon_are_renewed_with_the_one_that_is_due() {
         ("t1-konnectivity-certificate", days(60)),
     ] {
         let key = ObjectKey::new(Kind::Secret, "tenants", name);
-        let live = world.observed.live.0.get_mut(&key).unwrap();
+        let live = world.observed.live.get_mut(&key).unwrap();
         live["metadata"]["annotations"]["certs.steward.butlerlabs.dev/rotate"] = json!("");
         world.observed.now = now() + after;
         world.settle();
@@ -165,7 +165,7 @@ fn a_certificate_is_made_anew_on_demand_and_the_demand_answered_once() {
     let mut world = World::new(PLAIN);
     world.settle();
     let key = ObjectKey::new(Kind::Secret, "tenants", "t1-api-server-certificate");
-    let live = world.observed.live.0.get_mut(&key).unwrap();
+    let live = world.observed.live.get_mut(&key).unwrap();
     live["metadata"]["annotations"]["certs.steward.butlerlabs.dev/rotate"] = json!("");
     let before = live["data"].clone();
     let round = world.round();
@@ -184,13 +184,13 @@ fn a_corrupted_certificate_heals_and_a_corrupted_authority_is_named() {
     let mut world = World::new(PLAIN);
     world.settle();
     let key = ObjectKey::new(Kind::Secret, "tenants", "t1-scheduler-kubeconfig");
-    world.observed.live.0.get_mut(&key).unwrap()["data"]["scheduler.conf"] = json!("cnVzdA==");
+    world.observed.live.get_mut(&key).unwrap()["data"]["scheduler.conf"] = json!("cnVzdA==");
     world.settle();
     let live = world.live(Kind::Secret, "t1-scheduler-kubeconfig").unwrap();
     assert!(secret::data(live)["scheduler.conf"].contains("127.0.0.1:6443"));
 
     let key = ObjectKey::new(Kind::Secret, "tenants", "t1-ca");
-    let ca = world.observed.live.0.get_mut(&key).unwrap();
+    let ca = world.observed.live.get_mut(&key).unwrap();
     ca["data"]["ca.crt"] = json!("cnVzdA==");
     let copy = world.observed.live.0[&key].clone();
     world.settle();
@@ -199,7 +199,7 @@ fn a_corrupted_certificate_heals_and_a_corrupted_authority_is_named() {
         "the second copy heals the first"
     );
 
-    let ca = world.observed.live.0.get_mut(&key).unwrap();
+    let ca = world.observed.live.get_mut(&key).unwrap();
     ca["data"]["ca.crt"] = json!("cnVzdA==");
     ca["data"]["tls.crt"] = json!("cnVzdA==");
     let problems = validate(&world.settings, &world.observed).unwrap_err();

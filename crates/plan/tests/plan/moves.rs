@@ -391,7 +391,7 @@ fn endpoints_that_somebody_broke_are_mended_whatever_the_proxy_does() {
     let mut world = World::new(INGRESS);
     world.settle();
     let key = ObjectKey::new(Kind::EndpointSlice, "default", "kubernetes");
-    let slice = world.inside.0.get_mut(&key).unwrap();
+    let slice = world.inside.get_mut(&key).unwrap();
     slice["endpoints"][0]["addresses"][0] = json!("10.99.99.99");
     world.round();
     assert_eq!(endpoint_address(&world), Some(json!("240.0.0.1")));

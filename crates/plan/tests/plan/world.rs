@@ -96,7 +96,7 @@ impl World {
             let change = write(&mut live, object);
             if change.is_some() {
                 grant(
-                    live.0.get_mut(&object.key).unwrap(),
+                    live.get_mut(&object.key).unwrap(),
                     self.pods_start,
                     self.addresses,
                 );
@@ -259,7 +259,7 @@ fn write(live: &mut Live, object: &Object) -> Option<Change> {
     }
     let generation = body["metadata"]["generation"].as_i64().unwrap_or(0) + 1;
     body["metadata"]["generation"] = json!(generation);
-    live.0.insert(object.key.clone(), body);
+    live.insert(object.key.clone(), body);
     Some(change)
 }
 

@@ -1,5 +1,7 @@
 //! A tenant's objects in the management cluster, by names that read well in a failure.
 
+use std::sync::Arc;
+
 use kube::api::{DeleteParams, Patch, PatchParams};
 use serde_json::Value;
 
@@ -24,7 +26,7 @@ impl World {
             .unwrap();
         live.0
             .into_iter()
-            .map(|(key, object)| (key.to_string(), object))
+            .map(|(key, object)| (key.to_string(), Arc::unwrap_or_clone(object)))
             .collect()
     }
 
