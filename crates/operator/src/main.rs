@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use steward_operator::{
+    client,
     config::Config,
     run::{self, Extras},
     telemetry,
@@ -43,7 +44,7 @@ async fn main() -> ExitCode {
 }
 
 async fn client() -> anyhow::Result<kube::Client> {
-    Ok(kube::Client::try_from(kube::Config::infer().await?)?)
+    client::client(kube::Config::infer().await?).map_err(anyhow::Error::from_boxed)
 }
 
 async fn stop_on_signal(stop: CancellationToken) {

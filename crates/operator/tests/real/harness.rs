@@ -48,7 +48,8 @@ impl World {
         static ROOM: Semaphore = Semaphore::const_new(3);
         let room = ROOM.acquire().await.unwrap();
         let server = ApiServer::builder().audit().start().await.unwrap();
-        let client = server.client().await.unwrap();
+        let config = server.config().await.unwrap();
+        let client = steward_operator::client::client(config).unwrap();
         install_crds(&client).await;
         let etcd = EtcdServer::start(&[]).await;
         let mut root = steward_operator::datastore::etcd::Etcd::connect(&etcd.root())
