@@ -86,10 +86,12 @@ impl Versions {
         self.lock()?.newest.get(plural).copied()
     }
 
-    /// Nothing is known any more of a kind: the API server does not know that version.
+    /// Nothing is known any more of a kind: the API server does not know that version. Whatever it counts from now
+    /// on, it may count anew.
     pub fn forget(&self, plural: &str) {
         if let Some(mut known) = self.lock() {
             known.newest.remove(plural);
+            known.written.clear();
         }
     }
 
