@@ -8,7 +8,7 @@ use std::net::IpAddr;
 use serde_json::Value;
 use steward_api::{
     conditions::{ConditionType, Reason},
-    tenant_control_plane::{ExposureMode, ExposureStatus, PreviousExposure, ReleasedEndpoint},
+    tenant_control_plane::{ExposureMode, ExposureStatus, PreviousExposure},
 };
 use steward_pki::San;
 
@@ -50,7 +50,7 @@ pub(crate) struct Ways {
     /// What clients were told before, while something inside the tenant may still use it.
     pub(crate) leaving: Option<Way>,
     /// What went because the user said so, for as long as he says it.
-    pub(crate) released: Option<ReleasedEndpoint>,
+    pub(crate) released: Option<String>,
 }
 
 impl Way {

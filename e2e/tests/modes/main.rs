@@ -257,16 +257,21 @@ impl Scene {
     /// The address goes when the user says that no kubelet uses it.
     async fn release(&self, old: SocketAddr) -> Result<()> {
         let note = format!("steward.butlerlabs.dev/release-endpoint={old}");
-        let told = self
-            .of_tenant("{.status.conditions[?(@.type==\"EndpointReady\")].message}")
-            .await?;
-        ensure!(told.contains(&note), "{told}");
         // What was said of an earlier time does not hold for this one.
-        for note in ["steward.butlerlabs.dev/release-endpoint-", &note] {
-            self.stage
-                .kubectl(&["annotate", "tcp", "t1", "-n", "tenants", note])
+        let annotate = async |note: &str| {
+            let words = ["annotate", "tcp", "t1", "-n", "tenants", note];
+            self.stage.kubectl(&words).await
+        };
+        annotate("steward.butlerlabs.dev/release-endpoint-").await?;
+        wait_for("the operator to ask for a release", 60, async || {
+            let told = self
+                .of_tenant("{.status.conditions[?(@.type==\"EndpointReady\")].message}")
                 .await?;
-        }
+            ensure!(told.contains(&note), "{told}");
+            Ok(())
+        })
+        .await?;
+        annotate(&note).await?;
         wait_for("the address to be given back", 180, async || {
             let path = "jsonpath={.spec.type}";
             let now = self

@@ -82,21 +82,10 @@ pub struct ExposureStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub previous: Option<PreviousExposure>,
     /// The endpoint that was given back because the annotation
-    /// `steward.butlerlabs.dev/release-endpoint` named it. To release the same one a second time,
-    /// remove the annotation and set it again.
+    /// `steward.butlerlabs.dev/release-endpoint` names it, for as long as it does. To release the
+    /// same one a second time, remove the annotation first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub released: Option<ReleasedEndpoint>,
-}
-
-/// An endpoint that was given back.
-#[derive(Clone, Debug, Deserialize, Eq, JsonSchema, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct ReleasedEndpoint {
-    /// `host:port`, as the annotation named it.
-    pub endpoint: String,
-    /// When the annotation was set.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub since: Option<String>,
+    pub released: Option<String>,
 }
 
 /// A way that was left and still works.

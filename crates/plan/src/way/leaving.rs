@@ -6,7 +6,6 @@ use jiff::SignedDuration;
 use steward_api::{
     conditions::{ConditionType, Reason},
     metadata::annotations,
-    tenant_control_plane::ReleasedEndpoint,
 };
 
 use super::Way;
@@ -43,8 +42,7 @@ pub(super) fn still_used(observed: &Observed, left: &Way, active: &Way) -> bool 
 
 /// Whether the user says that nothing uses it any more, and didn't mean an earlier time.
 fn released(observed: &Observed, left: &Way) -> bool {
-    said(observed).is_some_and(|said| said.endpoint == left.authority())
-        && acted_upon(observed).is_none()
+    said(observed).is_some_and(|said| *said == left.authority()) && acted_upon(observed).is_none()
 }
 
 /// What the user's word gave back. It holds once: otherwise an address that was released would
@@ -53,37 +51,24 @@ pub(super) fn given_back(
     observed: &Observed,
     left: Option<&Way>,
     leaving: Option<&Way>,
-) -> Option<ReleasedEndpoint> {
-    match left.filter(|left| leaving.is_none() && released(observed, left)) {
-        Some(_) => said(observed),
-        None => acted_upon(observed),
-    }
+) -> Option<String> {
+    let gone = left.filter(|left| leaving.is_none() && released(observed, left));
+    gone.map(Way::authority)
+        .or_else(|| acted_upon(observed).cloned())
 }
 
-/// The user's word, if it was acted upon at an earlier time.
-fn acted_upon(observed: &Observed) -> Option<ReleasedEndpoint> {
+/// The user's word, if it was acted upon and is still there. Only taking it away ends that: when an
+/// annotation was set can't be told from when its manifest was last applied.
+fn acted_upon(observed: &Observed) -> Option<&String> {
     let exposure = observed.tenant.status.as_ref()?.exposure.as_ref()?;
-    let before = exposure.released.clone();
-    before.filter(|before| said(observed).as_ref() == Some(before))
+    let before = exposure.released.as_ref()?;
+    said(observed).filter(|said| *said == before)
 }
 
-/// What the user says can go. The time tells whether an annotation was there all along, or was
-/// taken away and set again since it was last looked at.
-fn said(observed: &Observed) -> Option<ReleasedEndpoint> {
-    let metadata = &observed.tenant.metadata;
-    let notes = metadata.annotations.as_ref()?;
-    let field = format!("f:{}", annotations::RELEASE_ENDPOINT);
-    let managers = metadata.managed_fields.iter().flatten();
-    let since = managers
-        .filter(|manager| {
-            let fields = manager.fields_v1.as_ref();
-            fields.is_some_and(|fields| !fields.0["f:metadata"]["f:annotations"][&field].is_null())
-        })
-        .filter_map(|manager| manager.time.as_ref());
-    Some(ReleasedEndpoint {
-        endpoint: notes.get(annotations::RELEASE_ENDPOINT)?.clone(),
-        since: since.map(|time| time.0.to_string()).max(),
-    })
+/// What the user says can go.
+fn said(observed: &Observed) -> Option<&String> {
+    let notes = observed.tenant.metadata.annotations.as_ref()?;
+    notes.get(annotations::RELEASE_ENDPOINT)
 }
 
 /// Whether node proxies that were replaced are still at work.
@@ -105,11 +90,9 @@ pub(crate) fn kept(observed: &Observed, left: &Way) -> Wait {
         ),
         Inside::Reachable { nodes, .. } if !nodes.is_empty() => {
             let how = match acted_upon(observed) {
-                Some(before) if before.endpoint == old => {
-                    format!(
-                        "remove the annotation {note}, which is of an earlier time, and set {note}={old}"
-                    )
-                }
+                Some(before) if *before == old => format!(
+                    "remove the annotation {note}, which is of an earlier time; you are asked for it then"
+                ),
                 _ => format!("set the annotation {note}={old}"),
             };
             format!(
