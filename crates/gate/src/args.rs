@@ -75,6 +75,11 @@ pub struct Args {
     #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = seconds)]
     pub drain_timeout: Duration,
 
+    /// Serve from a second process, and start it anew if it dies: clients wait meanwhile
+    /// instead of being refused.
+    #[arg(long)]
+    pub restart_in_place: bool,
+
     /// Threads. Default: one per core, at most four.
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
     pub workers: usize,

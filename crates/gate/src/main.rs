@@ -6,7 +6,11 @@ use anyhow::Context as _;
 use clap::Parser;
 use mimalloc::MiMalloc;
 use steward_gate::{Args, Running};
-use steward_wire::{logging, signals::Stop};
+use steward_wire::{
+    keeper::{self, Keeper, Role},
+    logging,
+    signals::Stop,
+};
 
 /// musl's allocator takes one lock for all threads.
 #[global_allocator]
@@ -18,7 +22,12 @@ const BAD_INPUT: u8 = 2;
 fn main() -> ExitCode {
     let args = Args::parse();
     logging::init(args.log_format);
-    match serve(&args) {
+    let served = match keeper::split(args.restart_in_place) {
+        Ok(Role::Serve(keeper)) => serve(&args, &keeper),
+        Ok(Role::End(code)) => return code,
+        Err(error) => Err(error).context("--restart-in-place"),
+    };
+    match served {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("steward-gate: {error:#}");
@@ -27,9 +36,9 @@ fn main() -> ExitCode {
     }
 }
 
-fn serve(args: &Args) -> anyhow::Result<()> {
+fn serve(args: &Args, keeper: &Keeper) -> anyhow::Result<()> {
     let mut stop = Stop::new().context("can't catch signals")?;
-    let gate = Running::start(args)?;
+    let gate = Running::start(args, keeper)?;
     let signal = stop.wait();
     gate.stop(signal);
     Ok(())

@@ -15,6 +15,7 @@ use steward_wire::{
     Config, Engine, Listen,
     admin::{self, Handler, Response},
     identity::{Follower, ServerIdentity, Versions},
+    keeper::Keeper,
 };
 
 use crate::{
@@ -82,14 +83,16 @@ fn pages(
 
 impl Running {
     /// Starts everything, or says what is wrong with the flags or files.
-    pub fn start(args: &Args) -> anyhow::Result<Self> {
+    pub fn start(args: &Args, keeper: &Keeper) -> anyhow::Result<Self> {
         let (identity, files) = ServerIdentity::open(&args.cert, &args.key)?;
         let gate = Arc::new(gate(args, &identity)?);
         let settings = Config {
             workers: args.workers,
             ..Config::default()
         };
-        let engine = Engine::start(&settings, &[Listen::new(args.listen)], &gate)?;
+        let listen = [Listen::new(args.listen)];
+        let listeners = keeper.listeners(&listen, settings.effective_workers())?;
+        let engine = Engine::serve(&settings, listeners, &gate)?;
         let follower = Follower::start(vec![files]).context("can't start a thread")?;
         let draining = Arc::new(AtomicBool::new(false));
         let handler = pages(&gate, &engine, &follower, &draining);

@@ -73,6 +73,11 @@ pub struct Options {
     #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = positive_seconds)]
     pub connect_timeout: Duration,
 
+    /// Serve from a second process, and start it anew if it dies: clients wait meanwhile
+    /// instead of being refused
+    #[arg(long)]
+    pub restart_in_place: bool,
+
     /// Routes that get metrics of their own; all others share one set
     #[arg(long, value_name = "N", default_value_t = 1000)]
     pub metrics_routes: usize,

@@ -4,11 +4,14 @@ use std::{
     process::ExitCode,
     sync::{Arc, OnceLock, atomic::AtomicBool, atomic::Ordering::Relaxed},
     thread,
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use steward_wire::{
-    Config, Engine, Listen, ListenError, StartError, admin, logging, signals::Stop,
+    Config, Engine, Listen, ListenError, Listeners, StartError, admin,
+    keeper::{self, Keeper, Role},
+    logging,
+    signals::Stop,
 };
 
 use crate::{
@@ -47,7 +50,12 @@ const BAD_INPUT: u8 = 2;
 /// Runs until SIGTERM and drains.
 pub fn run(options: &Options) -> ExitCode {
     logging::init(options.log_format);
-    match serve(options) {
+    let outcome = match keeper::split(options.restart_in_place) {
+        Ok(Role::Serve(keeper)) => serve(options, &keeper),
+        Ok(Role::End(code)) => return code,
+        Err(error) => Err(Failure::System(error.to_string())),
+    };
+    match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             eprintln!("steward-gateway: {failure}");
@@ -59,7 +67,7 @@ pub fn run(options: &Options) -> ExitCode {
     }
 }
 
-fn serve(options: &Options) -> Result<(), Failure> {
+fn serve(options: &Options, keeper: &Keeper) -> Result<(), Failure> {
     let system = |error: std::io::Error| Failure::System(error.to_string());
     let mut stop = Stop::new().map_err(system)?;
     let router = Arc::new(Router::default());
@@ -94,7 +102,14 @@ fn serve(options: &Options) -> Result<(), Failure> {
         flag: "--admin",
         source,
     })?;
-    let engine = start_engine(options, Arc::clone(&router), metrics)?;
+    let config = config(options);
+    let listeners = listeners(options, keeper, &config)?;
+    if let Some(signal) = known(&pages.synced, &mut stop) {
+        tracing::info!(signal, "stopped before the routes were known");
+        return Ok(());
+    }
+    let gateway = gateway(options, &router, metrics);
+    let engine = Engine::serve(&config, listeners, &gateway).map_err(unable)?;
     // Set once, here.
     let _ = pages.engine.set(engine.counters_handle());
     let _watching = reloader.map(Reloader::watch).transpose().map_err(system)?;
@@ -120,25 +135,42 @@ fn following(options: &Options) -> controller::Config {
     }
 }
 
-fn start_engine(
-    options: &Options,
-    router: Arc<Router>,
-    metrics: Arc<Metrics>,
-) -> Result<Engine, Failure> {
-    let trust = Trust(options.trust_proxy.clone());
-    let gateway = Arc::new(Gateway::new(router, metrics, trust, options.access_log));
-    let config = Config {
+fn config(options: &Options) -> Config {
+    Config {
         workers: options.workers,
         hello_timeout: options.hello_timeout,
         connect_timeout: options.connect_timeout,
         ..Config::default()
-    };
-    let listen: Vec<Listen> = options
-        .listen
-        .iter()
-        .map(|address| Listen::new(*address))
-        .collect();
-    Engine::start(&config, &listen, &gateway).map_err(|error| match error {
+    }
+}
+
+fn listeners(options: &Options, keeper: &Keeper, config: &Config) -> Result<Listeners, Failure> {
+    let listen: Vec<Listen> = options.listen.iter().copied().map(Listen::new).collect();
+    keeper
+        .listeners(&listen, config.effective_workers())
+        .map_err(|source| unable(StartError::Listen(source)))
+}
+
+fn gateway(options: &Options, router: &Arc<Router>, metrics: Arc<Metrics>) -> Arc<Gateway> {
+    let trust = Trust(options.trust_proxy.clone());
+    let router = Arc::clone(router);
+    Arc::new(Gateway::new(router, metrics, trust, options.access_log))
+}
+
+/// Waits until the routes are known: whoever came before would be told that nobody has the
+/// name it asks for. Returns early with a signal.
+fn known(synced: &AtomicBool, stop: &mut Stop) -> Option<&'static str> {
+    while !synced.load(Relaxed) {
+        if let Some(signal) = stop.came() {
+            return Some(signal);
+        }
+        thread::sleep(Duration::from_millis(5));
+    }
+    None
+}
+
+fn unable(error: StartError) -> Failure {
+    match error {
         StartError::Listen(source) => Failure::Address {
             flag: "--listen",
             source,
@@ -146,7 +178,7 @@ fn start_engine(
         StartError::System { operation, source } => {
             Failure::System(format!("{operation}: {source}"))
         }
-    })
+    }
 }
 
 fn drain(engine: Engine, options: &Options, signal: &str, mut stop: Stop) {

@@ -58,11 +58,13 @@ fn hint(error: &io::Error) -> &'static str {
 }
 
 impl Addresses {
-    /// Puts `wanted` on `lo`. On an error nothing stays behind.
-    pub(crate) fn put(wanted: &[IpAddr]) -> Result<Self, AddressError> {
+    /// Puts `wanted` on `lo`. On an error nothing stays behind. Whoever takes over from one
+    /// that died is an `heir` to what that one put there.
+    pub(crate) fn put(wanted: &[IpAddr], heir: bool) -> Result<Self, AddressError> {
+        let ours = wanted.iter().filter(|_| heir);
         let state = State {
             netlink: None,
-            ours: BTreeSet::new(),
+            ours: ours.copied().collect(),
         };
         let shared = Arc::new(Shared {
             wanted: wanted.to_vec(),
@@ -154,6 +156,6 @@ mod tests {
 
     #[test]
     fn no_address_needs_no_netlink() {
-        assert!(Addresses::put(&[]).is_ok());
+        assert!(Addresses::put(&[], false).is_ok());
     }
 }

@@ -10,8 +10,10 @@ mod terminate;
 
 use std::process::ExitCode;
 
+use anyhow::Context as _;
 use clap::Parser;
 use mimalloc::MiMalloc;
+use steward_wire::keeper::{self, Role};
 
 /// musl's allocator takes one lock for all threads.
 #[global_allocator]
@@ -23,7 +25,12 @@ const BAD_INPUT: u8 = 2;
 fn main() -> ExitCode {
     let args = args::Args::parse();
     steward_wire::logging::init(args.log_format);
-    match run::start(&args) {
+    let started = match keeper::split(args.restart_in_place) {
+        Ok(Role::Serve(keeper)) => run::start(&args, &keeper),
+        Ok(Role::End(code)) => return code,
+        Err(error) => Err(error).context("--restart-in-place"),
+    };
+    match started {
         Ok(running) => {
             running.until_stopped();
             ExitCode::SUCCESS

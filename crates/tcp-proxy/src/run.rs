@@ -18,6 +18,7 @@ use steward_wire::{
     admin::{self, Handler, Response},
     dial::{self, Target, Upstream},
     identity::{Counts, Followed, Follower, ServerIdentity, Trust, Versions},
+    keeper::Keeper,
     signals::Stop,
 };
 
@@ -53,7 +54,7 @@ struct Admin {
 
 /// Starts everything, or says what is wrong with the flags or files. What is not there yet, such
 /// as the upstream, is not waited for.
-pub(crate) fn start(args: &Args) -> anyhow::Result<Running> {
+pub(crate) fn start(args: &Args, keeper: &Keeper) -> anyhow::Result<Running> {
     let stop = Stop::new().context("can't catch signals")?;
     let (trust, ca) = Trust::open(&args.ca).context("--ca")?;
     let mut files = vec![ca];
@@ -75,7 +76,7 @@ pub(crate) fn start(args: &Args) -> anyhow::Result<Running> {
         metrics: Metrics::default(),
         access_log: args.access_log,
     });
-    let addresses = Addresses::put(&args.address)?;
+    let addresses = Addresses::put(&args.address, keeper.restarts() > 0)?;
     let settings = Config {
         workers: args.workers,
         ..Config::default()
@@ -90,7 +91,8 @@ pub(crate) fn start(args: &Args) -> anyhow::Result<Running> {
             ..Listen::new(address)
         })
         .collect();
-    let engine = Engine::start(&settings, &listen, &proxy)?;
+    let listeners = keeper.listeners(&listen, settings.effective_workers())?;
+    let engine = Engine::serve(&settings, listeners, &proxy)?;
     let follower = Follower::start(files).context("can't start a thread")?;
     proxy
         .health

@@ -153,7 +153,7 @@ fn gate(pki: &Pki, listen: &str, apiserver: SocketAddr) -> steward_gate::Running
         &shown.key.display(),
     ];
     let args = steward_gate::Args::parse_from(words.map(ToString::to_string));
-    steward_gate::Running::start(&args).unwrap()
+    steward_gate::Running::start(&args, &steward_wire::keeper::Keeper::default()).unwrap()
 }
 
 impl Node {

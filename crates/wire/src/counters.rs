@@ -38,6 +38,8 @@ pub struct Snapshot {
     pub accept_pauses: u64,
     /// Unfinished handshakes dropped to make room.
     pub evicted: u64,
+    /// Processes that served on the same listeners before this one, and died.
+    pub restarts: u64,
 }
 
 /// Adds to a counter that only this thread writes.

@@ -8,6 +8,7 @@ use std::{
     io,
     net::SocketAddr,
     os::fd::OwnedFd,
+    process,
     sync::Arc,
     thread::{self, JoinHandle},
     time::{Duration, Instant},
@@ -19,7 +20,7 @@ use crate::{
     counters::{Counters, Snapshot},
     descriptors::Descriptors,
     inbox::{Inbox, Message},
-    listener::{self, Listen, ListenError},
+    listener::{self, Listen, ListenError, Listeners},
     program::Program,
     worker::{Place, Shared, Worker},
 };
@@ -55,6 +56,7 @@ pub struct Engine {
     addresses: Vec<SocketAddr>,
     /// Listeners that a successor may share, all workers'.
     shared: Vec<OwnedFd>,
+    restarts: u64,
 }
 
 #[derive(Debug)]
@@ -146,18 +148,16 @@ fn raise_open_files() -> usize {
     usable.map_or(1 << 20, |limit| usize::try_from(limit).unwrap_or(1 << 20))
 }
 
-/// Second handles of the listeners that may be shared.
-fn shared(listen: &[Listen], sockets: &[Vec<OwnedFd>]) -> Result<Vec<OwnedFd>, StartError> {
-    let mine = sockets
-        .iter()
-        .flat_map(|sockets| listen.iter().zip(sockets));
-    mine.filter(|(listen, _)| listen.share)
-        .map(|(_, socket)| socket.try_clone())
-        .collect::<io::Result<_>>()
-        .map_err(|source| StartError::System {
-            operation: "keep a second handle of a listener",
-            source,
-        })
+/// A worker that panics takes the process with it: where a second handle of its listeners
+/// exists, clients would go on being queued for a thread that is gone.
+struct Whole;
+
+impl Drop for Whole {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            process::abort();
+        }
+    }
 }
 
 // === impl Engine ===
@@ -169,15 +169,25 @@ impl Engine {
         listen: &[Listen],
         program: &Arc<P>,
     ) -> Result<Self, StartError> {
-        let count = config.effective_workers();
-        let bound = listener::bind_all(listen, count)?;
+        let listeners = listener::bind_all(listen, config.effective_workers())?;
+        Self::serve(config, listeners, program)
+    }
+
+    /// Starts serving on listeners that are bound already.
+    pub fn serve<P: Program>(
+        config: &Config,
+        listeners: Listeners,
+        program: &Arc<P>,
+    ) -> Result<Self, StartError> {
+        let count = listeners.sockets.len();
         let descriptors = Arc::new(Descriptors::new(config.descriptors()));
         let mut engine = Self {
             workers: Vec::with_capacity(count),
-            addresses: bound.addresses,
-            shared: shared(listen, &bound.sockets)?,
+            addresses: listeners.addresses,
+            shared: listeners.shared,
+            restarts: listeners.restarts,
         };
-        for (index, sockets) in bound.sockets.into_iter().enumerate() {
+        for (index, sockets) in listeners.sockets.into_iter().enumerate() {
             let system =
                 |operation| move |source: io::Error| StartError::System { operation, source };
             let inbox = Inbox::new()
@@ -200,7 +210,10 @@ impl Engine {
             .map_err(system("make an epoll instance"))?;
             let thread = thread::Builder::new()
                 .name(format!("worker-{index}"))
-                .spawn(move || worker.run())
+                .spawn(move || {
+                    let _whole = Whole;
+                    worker.run();
+                })
                 .map_err(system("start a worker thread"))?;
             engine.workers.push(Running {
                 inbox,
@@ -218,22 +231,16 @@ impl Engine {
 
     /// What all workers counted so far.
     pub fn counters(&self) -> Snapshot {
-        let counters: Vec<&Counters> = self
-            .workers
-            .iter()
-            .map(|worker| worker.counters.as_ref())
-            .collect();
-        Snapshot::of(&counters)
+        self.counters_handle().snapshot()
     }
 
     /// A cheap handle for the admin page, which outlives no engine but needs none.
     pub fn counters_handle(&self) -> CountersHandle {
-        CountersHandle(
-            self.workers
-                .iter()
-                .map(|worker| Arc::clone(&worker.counters))
-                .collect(),
-        )
+        let workers = self.workers.iter();
+        CountersHandle {
+            workers: workers.map(|w| Arc::clone(&w.counters)).collect(),
+            restarts: self.restarts,
+        }
     }
 
     /// Stops accepting, lets live connections finish for at most `limit`, then
@@ -300,12 +307,18 @@ impl Drop for Engine {
 
 /// Reads the engine's counters from anywhere.
 #[derive(Debug, Clone)]
-pub struct CountersHandle(Vec<Arc<Counters>>);
+pub struct CountersHandle {
+    workers: Vec<Arc<Counters>>,
+    restarts: u64,
+}
 
 impl CountersHandle {
     /// What all workers counted so far.
     pub fn snapshot(&self) -> Snapshot {
-        let counters: Vec<&Counters> = self.0.iter().map(AsRef::as_ref).collect();
-        Snapshot::of(&counters)
+        let counters: Vec<&Counters> = self.workers.iter().map(AsRef::as_ref).collect();
+        Snapshot {
+            restarts: self.restarts,
+            ..Snapshot::of(&counters)
+        }
     }
 }

@@ -9,6 +9,7 @@ pub mod hello;
 #[cfg(feature = "tls")]
 pub mod identity;
 mod inbox;
+pub mod keeper;
 mod listener;
 pub mod logging;
 pub mod metrics;
@@ -29,7 +30,7 @@ mod worker;
 pub use counters::Snapshot;
 pub use engine::{Config, CountersHandle, Drained, Engine, StartError};
 pub use inbox::Waker;
-pub use listener::{Listen, ListenError};
+pub use listener::{Listen, ListenError, Listeners};
 pub use program::{
     Accepted, ClientLeg, Context, DialFailure, End, First, Next, Peek, Program, Refusal, Route,
     Summary,

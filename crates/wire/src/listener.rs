@@ -6,7 +6,7 @@
 use std::{
     io,
     net::{SocketAddr, TcpListener},
-    os::fd::OwnedFd,
+    os::fd::{AsFd, BorrowedFd, OwnedFd},
     time::Duration,
 };
 
@@ -38,11 +38,16 @@ pub struct ListenError {
     pub source: io::Error,
 }
 
+/// Listening sockets, as many for each worker as there are addresses.
 #[derive(Debug)]
-pub(crate) struct Bound {
+pub struct Listeners {
     pub(crate) addresses: Vec<SocketAddr>,
     /// For each worker, the sockets in the order of the addresses.
     pub(crate) sockets: Vec<Vec<OwnedFd>>,
+    /// Second handles of those that a successor may share.
+    pub(crate) shared: Vec<OwnedFd>,
+    /// How many processes listened on them before, and died.
+    pub(crate) restarts: u64,
 }
 
 /// Dead peers are found after 30 + 3 × 10 s of silence.
@@ -81,10 +86,71 @@ impl Listen {
     }
 }
 
-pub(crate) fn bind_all(listen: &[Listen], workers: usize) -> Result<Bound, ListenError> {
-    let mut bound = Bound {
+// === impl Listeners ===
+
+impl Listeners {
+    /// Every socket, worker by worker.
+    pub(crate) fn all(&self) -> Vec<BorrowedFd<'_>> {
+        self.sockets.iter().flatten().map(AsFd::as_fd).collect()
+    }
+
+    /// Takes sockets of a predecessor that were given in the order of [`Listeners::all`]. If
+    /// they are not what is wanted they stop listening, as nobody would ever accept from them.
+    pub(crate) fn again(kept: Vec<OwnedFd>, listen: &[Listen], workers: usize) -> Option<Self> {
+        let wanted = |(place, socket): (usize, &OwnedFd)| {
+            let wanted = listen[place % listen.len()].address;
+            local_address(socket)
+                .is_ok_and(|a| a == wanted || wanted.port() == 0 && a.ip() == wanted.ip())
+        };
+        let fits = !kept.is_empty() && kept.len() == listen.len() * workers;
+        if !fits || !kept.iter().enumerate().all(wanted) {
+            kept.iter().for_each(stop_listening);
+            return None;
+        }
+        let mut kept = kept.into_iter();
+        let sockets: Vec<Vec<OwnedFd>> = (0..workers)
+            .map(|_| kept.by_ref().take(listen.len()).collect())
+            .collect();
+        let addresses = sockets[0]
+            .iter()
+            .map(local_address)
+            .collect::<Result<_, _>>();
+        Some(Self {
+            addresses: addresses.ok()?,
+            shared: shared(listen, &sockets).ok()?,
+            sockets,
+            restarts: 0,
+        })
+    }
+}
+
+/// Ends listening for everybody who has a handle of the socket, not only for this one.
+pub(crate) fn stop_listening(socket: &OwnedFd) {
+    // It fails only for what does not listen any more.
+    let _ = rustix::net::shutdown(socket, rustix::net::Shutdown::Read);
+}
+
+/// Second handles of the listeners that may be shared.
+fn shared(listen: &[Listen], sockets: &[Vec<OwnedFd>]) -> io::Result<Vec<OwnedFd>> {
+    let mine = sockets
+        .iter()
+        .flat_map(|sockets| listen.iter().zip(sockets));
+    mine.filter(|(listen, _)| listen.share)
+        .map(|(_, socket)| socket.try_clone())
+        .collect()
+}
+
+/// For an error that concerns no address.
+pub(crate) fn nowhere() -> SocketAddr {
+    ([0, 0, 0, 0], 0).into()
+}
+
+pub(crate) fn bind_all(listen: &[Listen], workers: usize) -> Result<Listeners, ListenError> {
+    let mut bound = Listeners {
         addresses: Vec::new(),
         sockets: (0..workers).map(|_| Vec::new()).collect(),
+        shared: Vec::new(),
+        restarts: 0,
     };
     for wanted in listen {
         let failed = |source| ListenError {
@@ -104,6 +170,10 @@ pub(crate) fn bind_all(listen: &[Listen], workers: usize) -> Result<Bound, Liste
         }
         bound.addresses.push(address);
     }
+    bound.shared = shared(listen, &bound.sockets).map_err(|source| ListenError {
+        address: bound.addresses.first().copied().unwrap_or_else(nowhere),
+        source,
+    })?;
     Ok(bound)
 }
 

@@ -73,7 +73,7 @@ impl Text {
 
 /// Writes the engine's counters under `prefix` (such as `steward_gateway`).
 pub fn write_engine(text: &mut Text, prefix: &str, snapshot: &Snapshot) {
-    let rows: [(&str, Kind, &str, u64); 7] = [
+    let rows: [(&str, Kind, &str, u64); 8] = [
         (
             "accepted_total",
             Kind::Counter,
@@ -115,6 +115,12 @@ pub fn write_engine(text: &mut Text, prefix: &str, snapshot: &Snapshot) {
             Kind::Counter,
             "Unfinished handshakes dropped to make room.",
             snapshot.evicted,
+        ),
+        (
+            "restarts_in_place_total",
+            Kind::Counter,
+            "Processes that died and were replaced without closing the listeners.",
+            snapshot.restarts,
         ),
     ];
     for (name, kind, help, value) in rows {

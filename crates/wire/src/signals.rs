@@ -20,9 +20,18 @@ impl Stop {
 
     /// Blocks until one comes and tells its name.
     pub fn wait(&mut self) -> &'static str {
-        match self.0.forever().next() {
-            Some(SIGINT) => "SIGINT",
-            _ => "SIGTERM",
-        }
+        name(self.0.forever().next())
+    }
+
+    /// The name of one that has come, if any.
+    pub fn came(&mut self) -> Option<&'static str> {
+        self.0.pending().next().map(|signal| name(Some(signal)))
+    }
+}
+
+fn name(signal: Option<i32>) -> &'static str {
+    match signal {
+        Some(SIGINT) => "SIGINT",
+        _ => "SIGTERM",
     }
 }

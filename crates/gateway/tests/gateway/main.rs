@@ -11,6 +11,7 @@
 mod attack;
 mod churn;
 mod clients;
+mod keeper;
 mod limits;
 mod process;
 mod support;

@@ -37,12 +37,14 @@ fn bad_input_at_the_start_is_a_sentence_and_code_two() {
     fs::write(&path, "routes: []\n").unwrap();
     let taken = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let taken = taken.local_addr().unwrap().to_string();
-    let (code, text) = run(&[&base[..], &[&taken]].concat());
-    assert_eq!(code, Some(2));
-    assert!(
-        text.contains("--listen: cannot listen on") && text.contains("another process"),
-        "{text}"
-    );
+    for flags in [&[][..], &["--restart-in-place"]] {
+        let (code, text) = run(&[&base[..], &[&taken], flags].concat());
+        assert_eq!(code, Some(2));
+        assert!(
+            text.contains("--listen: cannot listen on") && text.contains("another process"),
+            "{text}"
+        );
+    }
 
     let (code, text) = run(&["--listen", "nowhere", "--routes", &path]);
     assert_eq!(code, Some(2));
@@ -62,20 +64,23 @@ fn terminate(gateway: &Gateway) {
 
 #[test]
 fn sigterm_finishes_what_is_open_and_takes_nothing_new() {
-    let mut gateway = Gateway::start(&format!("routes:\n{}", route("a.b", named_echo("x"))));
-    let mut stream = gateway.connect();
-    stream.write_all(&hello("a.b")).unwrap();
-    stream.read_exact(&mut [0]).unwrap();
-    terminate(&gateway);
-    until("nobody listens", || {
-        TcpStream::connect(gateway.address).is_err()
-    });
-    assert!(gateway.page("/readyz").starts_with("HTTP/1.1 503"));
-    assert!(gateway.page("/livez").starts_with("HTTP/1.1 200"));
-    stream.write_all(b"y").unwrap();
-    stream.read_exact(&mut [0]).unwrap();
-    drop(stream);
-    assert!(gateway.child.wait().unwrap().success());
+    let routes = format!("routes:\n{}", route("a.b", named_echo("x")));
+    for flags in [&[][..], &["--restart-in-place"]] {
+        let mut gateway = Gateway::start_with(&routes, flags, "");
+        let mut stream = gateway.connect();
+        stream.write_all(&hello("a.b")).unwrap();
+        stream.read_exact(&mut [0]).unwrap();
+        terminate(&gateway);
+        until("nobody listens", || {
+            TcpStream::connect(gateway.address).is_err()
+        });
+        assert!(gateway.page("/readyz").starts_with("HTTP/1.1 503"));
+        assert!(gateway.page("/livez").starts_with("HTTP/1.1 200"));
+        stream.write_all(b"y").unwrap();
+        stream.read_exact(&mut [0]).unwrap();
+        drop(stream);
+        assert!(gateway.child.wait().unwrap().success());
+    }
 }
 
 #[test]

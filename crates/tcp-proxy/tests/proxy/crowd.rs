@@ -16,7 +16,7 @@ use std::{
 
 use clap::Parser;
 use rustls::ClientConfig;
-use steward_wire::signals::Stop;
+use steward_wire::{keeper::Keeper, signals::Stop};
 
 use super::{
     Node, Pki, Program, SERVICE, TENANT, clients,
@@ -38,7 +38,7 @@ fn gate_of_the_crowd() {
     let args = steward_gate::Args::parse_from(flags.split('\n'));
     steward_wire::logging::init(args.log_format);
     let mut stop = Stop::new().unwrap();
-    let gate = steward_gate::Running::start(&args).unwrap();
+    let gate = steward_gate::Running::start(&args, &Keeper::default()).unwrap();
     gate.stop(stop.wait());
 }
 

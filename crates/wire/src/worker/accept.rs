@@ -11,6 +11,7 @@ use super::{
     Flow, Leg, NOWHERE, Phase, Poller, Program, Session, Side, Tick, Token, Worker, counters, say,
 };
 use crate::{
+    listener::stop_listening,
     program::{Accepted, End, First},
     session::Origin,
 };
@@ -233,7 +234,10 @@ impl<P: Program> Worker<P> {
         for number in 0..self.listeners.len() {
             while self.accept_one(number) {}
         }
-        self.listeners.clear();
+        for listener in self.listeners.drain(..) {
+            // A keeper has a handle too, and no say in this.
+            stop_listening(&listener.fd);
+        }
     }
 
     /// Remembers a client that may have to give way, and watches for its bytes.

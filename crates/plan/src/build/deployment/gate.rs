@@ -53,6 +53,7 @@ fn args(inputs: &Inputs<'_>) -> Vec<String> {
         format!("--cert={FOLDER}/tls.crt"),
         format!("--key={FOLDER}/tls.key"),
         format!("--admin=0.0.0.0:{GATE_ADMIN_PORT}"),
+        "--restart-in-place".to_owned(),
     ];
     // New connections come until every front door knows that the pod is leaving.
     args.push(format!("--shutdown-delay={LEAVE_SECONDS}"));

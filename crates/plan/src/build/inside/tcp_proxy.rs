@@ -124,6 +124,7 @@ fn shared_args(way: &Way, proxy: &NodeProxy) -> Vec<String> {
         format!("--admin=127.0.0.1:{}", admin_port(proxy.mode)),
         format!("--shutdown-delay={LEAVE_SECONDS}"),
         format!("--drain-timeout={DRAIN_SECONDS}"),
+        "--restart-in-place".to_owned(),
     ];
     if let Some((address, port)) = proxy.internal {
         let target = authority(&address.to_string(), port.unwrap_or(way.port));
