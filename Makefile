@@ -41,6 +41,14 @@ soak: ## Stories under load: parts killed and replaced, tenants moved, certifica
 	@$(STEP) 3/4 "fetch or build the programs of the lab" $(DEBUG)/steward-lab parts $(TEST_PARTS)
 	@$(STEP) 4/4 "stories under load" env STEWARD_LAB_PROGRAM=$(CURDIR)/$(DEBUG)/steward-lab cargo test --workspace --no-fail-fast --test modes --test reliability -- --ignored --nocapture
 
+# Apart from the tests, because the releases that nothing else needs take half an hour to compile.
+.PHONY: versions
+versions: ## Every minor of Kubernetes from 1.31 to 1.36: as a tenant with a worker, and upgraded through all
+	@$(STEP) 1/4 "install what is missing" scripts/deps lab
+	@$(STEP) 2/4 "compile" cargo test --workspace --no-run
+	@$(STEP) 3/4 "fetch or build the programs of the lab" $(DEBUG)/steward-lab parts $(TEST_PARTS) kubernetes-1.34 kubernetes-1.33 kubernetes-1.32
+	@$(STEP) 4/4 "a tenant of every minor" env STEWARD_LAB_PROGRAM=$(CURDIR)/$(DEBUG)/steward-lab cargo test --workspace --test versions -- --ignored --nocapture
+
 .PHONY: lint
 lint: ## Formatting, clippy, generated files
 	cargo fmt --all --check

@@ -28,6 +28,8 @@ const PACE: Duration = Duration::from_secs(2);
 const AGAIN: Duration = Duration::from_millis(100);
 /// No answer at all within this time is a failure too.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// What the errors of connecting begin with.
+const CONNECT: &str = "connect";
 /// Failures that are kept word by word.
 const KEPT: usize = 20;
 
@@ -92,6 +94,8 @@ pub struct Figures {
     pub cut: u64,
     /// Requests on a new connection that got no answer, or a wrong one.
     pub failed: u64,
+    /// Those of them that nobody was there to connect to.
+    pub refused: u64,
     /// Answers of another tenant.
     pub misrouted: u64,
     /// The longest time that one client was without an answer.
@@ -215,7 +219,7 @@ impl Client {
     async fn open(&self) -> Result<TlsStream<UnixStream>> {
         let (host, address) = (self.host.clone(), self.target.address);
         let dialled = tokio::task::spawn_blocking(move || host.connect(address)).await?;
-        let dialled: Dialled = dialled.context("connect")?;
+        let dialled: Dialled = dialled.context(CONNECT)?;
         dialled.set_nonblocking(true)?;
         let name = ServerName::try_from(self.target.name.clone())?;
         let stream = UnixStream::from_std(dialled)?;
@@ -309,6 +313,7 @@ impl Figures {
 
     fn fail(&mut self, error: &anyhow::Error) {
         self.failed += 1;
+        self.refused += u64::from(error.to_string() == CONNECT);
         if self.words.len() < KEPT {
             let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
             let now = now.unwrap_or_default().as_secs_f64();
@@ -330,6 +335,7 @@ impl Figures {
         self.opened += other.opened;
         self.cut += other.cut;
         self.failed += other.failed;
+        self.refused += other.refused;
         self.misrouted += other.misrouted;
         self.longest = self.longest.max(other.longest);
         self.words.extend(other.words);
@@ -341,6 +347,17 @@ impl Figures {
         self.none_astray(during)?;
         ensure!(
             self.failed == 0,
+            "{during}: {self}\n{}",
+            self.words.join("\n")
+        );
+        Ok(())
+    }
+
+    /// Fails if somebody could not connect, or if a request went astray.
+    pub fn none_refused(&self, during: &str) -> Result<()> {
+        self.none_astray(during)?;
+        ensure!(
+            self.refused == 0,
             "{during}: {self}\n{}",
             self.words.join("\n")
         );
@@ -362,11 +379,12 @@ impl fmt::Display for Figures {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{} answered on {} new connections, {} kept ones cut, {} failed, {} misrouted, longest wait {} ms",
+            "{} answered on {} new connections, {} kept ones cut, {} failed ({} refused), {} misrouted, longest wait {} ms",
             self.answered,
             self.opened,
             self.cut,
             self.failed,
+            self.refused,
             self.misrouted,
             self.longest.as_millis()
         )

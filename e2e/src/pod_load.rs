@@ -75,6 +75,7 @@ impl<'t> PodLoad<'t> {
         Ok(Figures {
             answered: seen.answered() - before.answered(),
             failed: new.len() as u64,
+            refused: new.iter().filter(|w| w.contains("onnect to")).count() as u64,
             misrouted: new.iter().filter(|w| w.contains("misrouted")).count() as u64,
             words: new.into_iter().take(20).collect(),
             ..Figures::default()

@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, anyhow, bail};
 use steward_lab::faults::{Allowed, Fault};
 use steward_lab::images::catalogue::Item;
-use steward_lab::parts;
+use steward_lab::parts::{self, Release};
 use steward_lab::progress::Progress;
 use steward_lab::{Host, HostId, Lab, poll};
 use tokio::io::AsyncWriteExt;
@@ -157,6 +157,12 @@ impl Stage {
     pub async fn load(&self, items: &[Item]) -> Result<()> {
         self.lab.load_items(items, &Progress::stderr()).await?;
         Ok(())
+    }
+
+    /// Puts another release's kubelet and kubeadm on a worker.
+    pub async fn install_kubernetes(&self, on: HostId, release: Release) -> Result<()> {
+        let progress = Progress::stderr();
+        Ok(self.lab.install(on, release, &progress).await?)
     }
 
     /// Lets a worker reach nothing but the front door on port 443 and the name server:

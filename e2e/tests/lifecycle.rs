@@ -3,7 +3,7 @@
 use anyhow::{Context, Result, bail, ensure};
 use steward_e2e::{Load, Stage, Tenant, wait_for};
 use steward_lab::images::catalogue::Item;
-use steward_lab::parts::Release;
+use steward_lab::{HostId, parts::Release};
 
 const TENANT: &str = "apiVersion: v1
 kind: Namespace
@@ -17,8 +17,8 @@ spec:
   controlPlane:
     deployment: { replicas: 2 }
     service: { serviceType: LoadBalancer }
-  # The lab has these of one release only; they may be newer than the API server for a while.
-  addons: { coreDNS: { imageTag: v1.14.2 }, kubeProxy: { imageTag: v1.36.3 }, konnectivity: {} }
+  # The lab has CoreDNS of one version only.
+  addons: { coreDNS: { imageTag: v1.14.2 }, kubeProxy: {}, konnectivity: {} }
 ";
 
 const WEB: &str = "apiVersion: apps/v1
@@ -49,6 +49,9 @@ async fn a_tenant_with_its_own_address_lives_through_everything() -> Result<()> 
     stage.apply(TENANT).await?;
     let tenant = stage.tenant("tenants", "life").await?;
 
+    stage
+        .install_kubernetes(HostId::Worker(1), Release::V1_35)
+        .await?;
     tenant.join(&stage.lab.worker(1)?).await?;
     tenant.node_ready("worker-1").await?;
     a_service_answers_by_name(&tenant).await?;

@@ -71,7 +71,7 @@ impl Drop for Fault {
 }
 
 /// Runs a script on a host and waits for it: a few milliseconds, also in `drop`.
-fn shell(host: &Host, script: &str) -> Result<(), Error> {
+pub(crate) fn shell(host: &Host, script: &str) -> Result<(), Error> {
     let words = host.enter()?;
     let output = Command::new(&words[0])
         .args(&words[1..])

@@ -70,9 +70,15 @@ impl Host {
         self.files.log(program)
     }
 
+    /// Where programs lie that only this host has.
+    pub(crate) fn own_programs(&self) -> PathBuf {
+        self.files.bin()
+    }
+
     /// PATH on this host.
-    pub(crate) fn search_path(layout: &Layout) -> String {
-        format!("{}:{SYSTEM_PATH}", layout.bin().display())
+    pub(crate) fn search_path(&self) -> String {
+        let (own, lab) = (self.own_programs(), self.layout.bin());
+        format!("{}:{}:{SYSTEM_PATH}", own.display(), lab.display())
     }
 
     /// The process that holds the host together, if it runs.
@@ -117,7 +123,7 @@ impl Host {
                 .to_string()
         };
         let mut environment = vec![
-            ("PATH", Self::search_path(&self.layout)),
+            ("PATH", self.search_path()),
             (MARK, self.layout.name().to_string()),
             ("KUBECACHEDIR", cache("kubectl")),
             ("HELM_CACHE_HOME", cache("helm")),

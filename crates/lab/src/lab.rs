@@ -22,6 +22,7 @@ use crate::{
     Cluster, Error, Host, HostId, LabName, Layout, cluster,
     images::catalogue::Item,
     node,
+    parts::Release,
     progress::Progress,
     supplies,
     sweep::{self, sweep},
@@ -160,6 +161,19 @@ impl Lab {
     pub async fn load_items(&self, items: &[Item], progress: &Progress) -> Result<(), Error> {
         let images = supplies::archives(items.to_vec(), progress).await?;
         self.load(&images).await
+    }
+
+    /// Puts another release's programs on a host, as its package manager would. A kubelet
+    /// that runs there already is the new one from its next start.
+    pub async fn install(
+        &self,
+        on: HostId,
+        release: Release,
+        progress: &Progress,
+    ) -> Result<(), Error> {
+        let folder = self.host(on)?.own_programs();
+        let programs = supplies::kubernetes(release, progress).await?;
+        supplies::link(programs.iter(), &folder)
     }
 
     /// Where its files are.

@@ -108,6 +108,11 @@ impl HostLayout {
         self.folder.join("init.sock")
     }
 
+    /// Programs of this host alone, found before the lab's.
+    pub fn bin(&self) -> PathBuf {
+        self.folder.join("bin")
+    }
+
     /// What a program says.
     pub fn log(&self, program: &str) -> PathBuf {
         self.folder.join("log").join(format!("{program}.log"))

@@ -22,6 +22,7 @@ mod sources;
 #[cfg(test)]
 mod tests;
 mod toolchain;
+mod unpacked;
 mod version;
 mod wheel;
 
@@ -177,6 +178,9 @@ impl Asked<'_> {
             }
             Origin::Manifests { modules } => {
                 manifests::fetch(self.part, modules, &self.toolchain()?, stage, self.progress)
+            }
+            Origin::Unpacked { packages, files } => {
+                unpacked::fetch(self.part, packages, files, stage, log, self.progress)
             }
             // Packages of the system are never made; `answer` is done with them.
             Origin::Debian(_) => Ok(()),

@@ -5,14 +5,15 @@
 
 use std::{
     collections::BTreeMap,
-    env,
+    env, fs,
+    os::unix::fs::symlink,
     path::{Path, PathBuf},
 };
 
 use crate::{
     Error, HostId,
     images::catalogue::{self, Item},
-    parts::{self, Options, Part, Release},
+    parts::{self, Options, Part, Programs, Release},
     progress::Progress,
 };
 
@@ -33,18 +34,6 @@ pub(crate) fn options(bin_dir: Option<&Path>) -> Result<Options, parts::Error> {
     Ok(Options::from_env()?.with_bin_dir(bin_dir))
 }
 
-/// The release of a management cluster, by its version.
-pub(crate) fn release(version: &str) -> Result<Release, Error> {
-    let release: Release = version.parse()?;
-    if release.has_node_programs() {
-        return Ok(release);
-    }
-    Err(Error::Invalid(format!(
-        "--kubernetes {version} is served for tenants' control planes only: the lab's own cluster runs {}",
-        Release::default().version()
-    )))
-}
-
 /// The archives of these items, made if need be.
 pub(crate) async fn archives(items: Vec<Item>, progress: &Progress) -> Result<Vec<PathBuf>, Error> {
     let (options, progress) = (options(None)?, progress.clone());
@@ -53,6 +42,33 @@ pub(crate) async fn archives(items: Vec<Item>, progress: &Progress) -> Result<Ve
         items.into_iter().map(archive).collect()
     };
     blocking(work).await
+}
+
+/// The programs of a release, made if need be.
+pub(crate) async fn kubernetes(release: Release, progress: &Progress) -> Result<Programs, Error> {
+    let (options, progress) = (options(None)?, progress.clone());
+    let work = move || {
+        Ok(parts::ensure(
+            Part::Kubernetes(release),
+            &options,
+            &progress,
+        )?)
+    };
+    blocking(work).await
+}
+
+/// Makes links to programs in a folder, in place of those of the same names.
+pub(crate) fn link<'a>(
+    programs: impl Iterator<Item = (&'a str, &'a Path)>,
+    folder: &Path,
+) -> Result<(), Error> {
+    fs::create_dir_all(folder).map_err(Error::files("make", folder))?;
+    for (name, path) in programs {
+        let (new, link) = (folder.join(format!(".{name}")), folder.join(name));
+        symlink(path, &new).map_err(Error::files("link", &new))?;
+        fs::rename(&new, &link).map_err(Error::files("rename", &new))?;
+    }
+    Ok(())
 }
 
 /// Runs what blocks where it may.

@@ -60,6 +60,7 @@ impl Scene {
             }
             Fault::AgentsCut => self.freeze_agents()?,
             Fault::NodeClock => self.turn_clock(3600).await?,
+            Fault::Clock => self.sit_at_a_wrong_clock().await?,
             Fault::DatastoreDown => self.etcd("STOP").await?,
             // The operator would repair these faster than doctor looks.
             paused => {

@@ -13,6 +13,7 @@ pub(crate) enum Fault {
     KubeProxyOldAddress,
     AgentsCut,
     NodeClock,
+    Clock,
     LeftoverRoute,
     ProxyOpensTls,
     HostnameTwice,
@@ -32,12 +33,13 @@ pub(crate) enum Repair {
     Paste,
     /// The command prints records, which whoever runs the name server makes.
     Records,
-    /// A command for the node that can't be run here: all hosts of a lab share one clock.
+    /// A command for the node that can't be run there: all hosts of a lab share one clock.
+    /// The same command is pasted where doctor runs on a machine with a clock of its own.
     OnTheNode,
 }
 
 impl Fault {
-    pub(crate) const ALL: [Self; 20] = [
+    pub(crate) const ALL: [Self; 21] = [
         Self::DnsWrong,
         Self::DnsMissing,
         Self::FrontDoorDown,
@@ -48,6 +50,7 @@ impl Fault {
         Self::KubeProxyOldAddress,
         Self::AgentsCut,
         Self::NodeClock,
+        Self::Clock,
         Self::LeftoverRoute,
         Self::ProxyOpensTls,
         Self::HostnameTwice,
@@ -78,6 +81,7 @@ impl Fault {
                 "konnectivity",
             ],
             Self::NodeClock => &["node-clocks"],
+            Self::Clock => &["clock"],
             Self::LeftoverRoute => &["front-door-leftovers"],
             Self::ProxyOpensTls => &["tls-passthrough"],
             Self::HostnameTwice => &["hostname-unique"],

@@ -1,9 +1,10 @@
-//! `steward doctor` against twenty faults, made one at a time in a real lab: it has to
+//! `steward doctor` against twenty-one faults, made one at a time in a real lab: it has to
 //! name each first, with evidence, and what it says to paste has to help.
 
 mod breaking;
 mod clock;
 mod fault;
+mod machine;
 mod mending;
 mod scene;
 

@@ -25,6 +25,7 @@ impl Scene {
                 }
             }
             Fault::NodeClock => self.turn_clock(0).await?,
+            Fault::Clock => self.get_up()?,
             Fault::DatastoreDown => self.etcd("CONT").await?,
             other => {
                 self.on_mgmt(command(other)).await?;

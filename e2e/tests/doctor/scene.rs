@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::process::Output;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
@@ -9,6 +10,7 @@ use serde_json::Value;
 use steward_e2e::{Stage, Tenant, wait_for};
 
 use crate::fault::{Fault, Repair};
+use crate::machine::Machine;
 
 pub(crate) const DOMAIN: &str = "k8s.example.com";
 pub(crate) const HOST: &str = "t1.k8s.example.com";
@@ -25,6 +27,8 @@ pub(crate) struct Scene {
     pub(crate) steward: PathBuf,
     pub(crate) kubeconfig: PathBuf,
     pub(crate) work: tempfile::TempDir,
+    /// Where doctor is run, if not on the client's host. Ends before the lab does.
+    pub(crate) machine: Mutex<Option<Arc<Machine>>>,
 }
 
 pub(crate) fn tenant(name: &str, hostname: &str) -> String {
@@ -89,6 +93,7 @@ impl Scene {
             steward: folder.join("steward"),
             kubeconfig,
             work,
+            machine: Mutex::default(),
         };
         for (number, form) in [(1, "--script"), (2, "--cloud-init")] {
             scene.join(number, form).await.context(form)?;
@@ -112,8 +117,11 @@ impl Scene {
         self.t1.node_ready(&format!("worker-{number}")).await
     }
 
-    /// `steward …` on the client's host, against the management cluster.
+    /// `steward …` where one sits, against the management cluster.
     pub(crate) async fn steward(&self, words: &[&str]) -> Result<Output> {
+        if let Some(machine) = self.machine() {
+            return machine.steward(words).await;
+        }
         let program = self.steward.display().to_string();
         let kubeconfig = self.kubeconfig.display().to_string();
         let mut command = vec![program.as_str(), "--kubeconfig", &kubeconfig];
@@ -229,8 +237,11 @@ impl Scene {
         Ok(())
     }
 
-    /// Runs what doctor says to paste, as a person at the client's host would.
+    /// Runs what doctor says to paste, as a person would where doctor was run.
     async fn paste(&self, fix: &str) -> Result<String> {
+        if let Some(machine) = self.machine() {
+            return machine.paste(fix).await;
+        }
         let folder = self.steward.parent().context("steward lies in no folder")?;
         let script = format!(
             "export KUBECONFIG={} PATH={}:$PATH; cd {}; {fix}",
@@ -282,6 +293,8 @@ impl Scene {
             Err(_) => Ok(false),
         };
         let healed = match &followed {
+            // There nothing else was touched, and nothing is left to be undone.
+            Ok(true) if fault == Fault::Clock => self.is_well().await,
             Ok(true) => self.is_healed(fault).await,
             _ => Ok(()),
         };

@@ -51,7 +51,7 @@ async fn install(stage: &Stage, name: &str) -> Result<Ipv4Addr> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_front_door_carries_tenants_in_every_way_it_knows() -> Result<()> {
-    let stage = Stage::bare("doors", 5).await?;
+    let stage = Stage::bare("doors", 6).await?;
     stage.apply_crds("gateway-api").await?;
     stage.apply_crds("traefik").await?;
     stage.install(&["gateway.enabled=true"]).await?;

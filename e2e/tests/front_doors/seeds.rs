@@ -6,6 +6,7 @@ use std::net::Ipv4Addr;
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 use steward_e2e::{Stage, Tenant, wait_for};
+use steward_lab::{HostId, parts::Release};
 
 use crate::haproxy::Haproxy;
 use crate::{condition, delete, worker_and_pod};
@@ -41,8 +42,7 @@ async fn answers(tenant: &Tenant, version: &str) -> Result<()> {
     Ok(())
 }
 
-/// Steward, behind Traefik, with the Kubernetes that the document names. kubeadm of today
-/// refuses to join nodes to one so old, so there is no worker here.
+/// Steward, behind Traefik, with the Kubernetes that the document names, and a worker of it.
 pub(crate) async fn the_first(stage: &Stage, traefik: Ipv4Addr) -> Result<()> {
     stage.name("*.k8s.example.com", traefik)?;
     stage.name("*.konnectivity.example.com", traefik)?;
@@ -77,6 +77,25 @@ pub(crate) async fn the_first(stage: &Stage, traefik: Ipv4Addr) -> Result<()> {
     ];
     let proxy = tenant.kubectl(&words).await?;
     ensure!(proxy.contains("steward-tcp-proxy"), "{proxy}");
+    let _fence = stage.fence_in(6, traefik)?;
+    stage
+        .install_kubernetes(HostId::Worker(6), Release::V1_31)
+        .await?;
+    tenant.join(&stage.lab.worker(6)?).await?;
+    tenant.node_ready("worker-6").await?;
+    let kubelet = "jsonpath={.status.nodeInfo.kubeletVersion}";
+    let kubelet = tenant
+        .kubectl(&["get", "node", "worker-6", "-o", kubelet])
+        .await?;
+    ensure!(kubelet == "v1.31.0", "{kubelet}");
+    // The document leaves Services and names to its reader.
+    let addons = r#"{"spec":{"addons":{"kubeProxy":{},"coreDNS":{"imageTag":"v1.14.2"}}}}"#;
+    stage.patch("tenants", "tenant-01", addons).await?;
+    let pod = tenant.toolbox("asker").await?;
+    wait_for("a pod to reach the API server", 180, async || {
+        pod.ask_api("/version").await
+    })
+    .await?;
     delete(stage, "tenants", "tenant-01").await
 }
 

@@ -10,11 +10,18 @@ use std::net::{Ipv4Addr, SocketAddr};
 use anyhow::{Result, ensure};
 use steward_e2e::{Crowd, Figures, PodLoad, Stage, Target, Tenant, wait_for};
 
-/// What happens may cut connections, but a request on a new one must not fail.
-const SEAMLESS: bool = true;
-/// A process is gone with what it carried, requests under way among it; where clients connect to
-/// it directly, until its kubelet starts it again.
-const FELT: bool = false;
+/// What a step may do to clients.
+#[derive(Clone, Copy)]
+enum Grace {
+    /// It may cut connections, but a request on a new one must not fail.
+    Seamless,
+    /// A process is gone with what it carried, requests under way among it; but whoever connects
+    /// from then on waits for the next one, and is not refused.
+    NobodyRefused,
+    /// And where clients connect to it directly, they may be refused until its kubelet starts it
+    /// again.
+    Felt,
+}
 
 fn tenant(name: &str, mode: &str) -> String {
     format!(
@@ -46,7 +53,7 @@ struct Party<'t> {
 /// What came of one step.
 struct Outcome {
     what: &'static str,
-    seamless: bool,
+    grace: Grace,
     clients: Figures,
     pods: Figures,
 }
@@ -75,7 +82,7 @@ async fn parts_are_killed_and_replaced_and_requests_find_their_way() -> Result<(
     let mut outcomes = Vec::new();
     for step in steps::ALL {
         step.run(&stage).await?;
-        let outcome = observe(&mut parties, step.what, step.seamless).await?;
+        let outcome = observe(&mut parties, step.what, step.grace).await?;
         outcome.tell();
         outcomes.push(outcome);
     }
@@ -108,10 +115,10 @@ async fn party<'t>(
 }
 
 /// Lets every client come to its turn again after a step, and counts.
-async fn observe(parties: &mut [Party<'_>], what: &'static str, seamless: bool) -> Result<Outcome> {
+async fn observe(parties: &mut [Party<'_>], what: &'static str, grace: Grace) -> Result<Outcome> {
     let mut outcome = Outcome {
         what,
-        seamless,
+        grace,
         clients: Figures::default(),
         pods: Figures::default(),
     };
@@ -145,10 +152,10 @@ impl Outcome {
     fn judge(&self) -> Result<()> {
         for (who, figures) in [("clients", &self.clients), ("pods", &self.pods)] {
             let during = format!("{}: {who}", self.what);
-            if self.seamless {
-                figures.none_failed(&during)?;
-            } else {
-                figures.none_astray(&during)?;
+            match self.grace {
+                Grace::Seamless => figures.none_failed(&during)?,
+                Grace::NobodyRefused => figures.none_refused(&during)?,
+                Grace::Felt => figures.none_astray(&during)?,
             }
         }
         Ok(())

@@ -5,19 +5,22 @@ use std::sync::OnceLock;
 use anyhow::{Context, Result, ensure};
 use steward_e2e::{Stage, wait_for};
 
-use crate::{FELT, SEAMLESS};
+use crate::Grace::{self, Felt, NobodyRefused, Seamless};
 
 const TENANTS: [&str; 2] = ["t1", "t2"];
 
 /// One thing that happens.
 pub(crate) struct Step {
     pub(crate) what: &'static str,
-    pub(crate) seamless: bool,
+    pub(crate) grace: Grace,
     act: Act,
 }
 
 enum Act {
-    /// Kills the oldest process of a program on a host: `mgmt` or `worker-N`.
+    /// Kills the process that serves, below the one that keeps its listeners, of a program on a
+    /// host: `mgmt` or `worker-N`.
+    KillServing(&'static [(&'static str, &'static str)]),
+    /// Kills a program with all its processes.
     Kill(&'static [(&'static str, &'static str)]),
     /// `kubectl rollout restart`.
     Restart(&'static str),
@@ -31,37 +34,55 @@ enum Act {
     CertificatesInTime,
 }
 
-pub(crate) const ALL: [Step; 10] = [
+pub(crate) const ALL: [Step; 13] = [
     step(
         "all certificates renewed on demand",
-        SEAMLESS,
+        Seamless,
         Act::Certificates,
     ),
     step(
+        "the serving process of one of two gateways killed",
+        NobodyRefused,
+        Act::KillServing(&[("mgmt", "steward-gateway")]),
+    ),
+    step(
         "one of two gateways killed",
-        FELT,
+        Felt,
         Act::Kill(&[("mgmt", "steward-gateway")]),
     ),
     step(
         "gateways replaced",
-        SEAMLESS,
+        Seamless,
         Act::Restart("deployment/steward-gateway"),
     ),
     step(
+        "the serving process of one of two gates killed",
+        NobodyRefused,
+        Act::KillServing(&[("mgmt", "steward-gate")]),
+    ),
+    step(
         "one of two gates killed",
-        FELT,
+        Felt,
         Act::Kill(&[("mgmt", "steward-gate")]),
     ),
     step(
         "control planes with their gates replaced",
-        SEAMLESS,
+        Seamless,
         Act::ControlPlanes(
             r#"{"controlPlane":{"deployment":{"podAdditionalMetadata":{"annotations":{"replaced":"yes"}}}}}"#,
         ),
     ),
     step(
+        "the serving process of a node proxy of each kind killed",
+        NobodyRefused,
+        Act::KillServing(&[
+            ("worker-1", "steward-tcp-proxy"),
+            ("worker-2", "steward-tcp-proxy"),
+        ]),
+    ),
+    step(
         "a node proxy of each kind killed",
-        FELT,
+        Felt,
         Act::Kill(&[
             ("worker-1", "steward-tcp-proxy"),
             ("worker-2", "steward-tcp-proxy"),
@@ -69,41 +90,43 @@ pub(crate) const ALL: [Step; 10] = [
     ),
     step(
         "node proxies replaced",
-        SEAMLESS,
+        Seamless,
         Act::NodeProxies(r#"{"addons":{"tcpProxy":{"resources":{"requests":{"memory":"24Mi"}}}}}"#),
     ),
     step(
         "operator killed",
-        SEAMLESS,
+        Seamless,
         Act::Kill(&[("mgmt", "steward-operator")]),
     ),
     step(
         "operator replaced",
-        SEAMLESS,
+        Seamless,
         Act::Restart("deployment/steward"),
     ),
     step(
         "all certificates renewed in time",
-        SEAMLESS,
+        Seamless,
         Act::CertificatesInTime,
     ),
 ];
 
-const fn step(what: &'static str, seamless: bool, act: Act) -> Step {
-    Step {
-        what,
-        seamless,
-        act,
-    }
+const fn step(what: &'static str, grace: Grace, act: Act) -> Step {
+    Step { what, grace, act }
 }
 
 impl Step {
     /// Does it, and waits until everything runs as before.
     pub(crate) async fn run(&self, stage: &Stage) -> Result<()> {
         match &self.act {
+            Act::KillServing(places) => {
+                for (host, program) in *places {
+                    kill(stage, host, &serving(program)).await?;
+                }
+                Ok(())
+            }
             Act::Kill(places) => {
                 for (host, program) in *places {
-                    kill(stage, host, program).await?;
+                    kill(stage, host, &all(program)).await?;
                 }
                 Ok(())
             }
@@ -122,19 +145,30 @@ impl Step {
     }
 }
 
-async fn kill(stage: &Stage, host: &str, program: &str) -> Result<()> {
+/// Finds every process of a program.
+fn all(program: &str) -> String {
+    format!("pgrep -f '^/{program}( |$)'")
+}
+
+/// Finds those whose parent is one, too.
+fn serving(program: &str) -> String {
+    let all = all(program);
+    format!("{all} --parent $({all} | paste -sd,)")
+}
+
+/// Kills the oldest process that `find` finds, and waits until there are as many as before.
+async fn kill(stage: &Stage, host: &str, find: &str) -> Result<()> {
     let host = match host {
         "worker-1" => stage.lab.worker(1)?,
         "worker-2" => stage.lab.worker(2)?,
         _ => stage.lab.mgmt(),
     };
-    let find = format!("pgrep -f '^/{program}( |$)'");
-    let before = host.script(&find).await?;
+    let before = host.script(find).await?;
     let victim = before.lines().next().unwrap_or_default().to_owned();
     host.run(&["kill", "-9", &victim]).await?;
     let count = before.lines().count();
-    wait_for(&format!("{program} to be started again"), 120, async || {
-        let now = host.script(&find).await?;
+    wait_for("what was killed to be started again", 120, async || {
+        let now = host.script(find).await?;
         ensure!(
             !now.lines().any(|pid| pid == victim) && now.lines().count() >= count,
             "{now}"

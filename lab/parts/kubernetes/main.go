@@ -1,4 +1,4 @@
-// One program that is every Kubernetes program the lab runs. It looks at the
+// One program that is every Kubernetes program the lab runs, of any release. It looks at the
 // name it was called by, so a symbolic link per program is all it takes: one
 // link step and one copy of the shared code instead of seven.
 package main
@@ -23,7 +23,6 @@ import (
 	proxy "k8s.io/kubernetes/cmd/kube-proxy/app"
 	scheduler "k8s.io/kubernetes/cmd/kube-scheduler/app"
 	kubeadm "k8s.io/kubernetes/cmd/kubeadm/app"
-	kubeadmerrors "k8s.io/kubernetes/cmd/kubeadm/app/util/errors"
 	kubelet "k8s.io/kubernetes/cmd/kubelet/app"
 )
 
@@ -33,7 +32,19 @@ var servers = map[string]func() *cobra.Command{
 	"kube-controller-manager": func() *cobra.Command { return controllermanager.NewControllerManagerCommand() },
 	"kube-scheduler":          func() *cobra.Command { return scheduler.NewSchedulerCommand() },
 	"kube-proxy":              func() *cobra.Command { return proxy.NewProxyCommand() },
-	"kubelet":                 func() *cobra.Command { return kubelet.NewKubeletCommand(context.Background()) },
+	"kubelet":                 newKubelet,
+}
+
+// newKubelet gives it a context, which it wants since 1.32.
+func newKubelet() *cobra.Command {
+	switch build := any(kubelet.NewKubeletCommand).(type) {
+	case func() *cobra.Command:
+		return build()
+	case func(context.Context) *cobra.Command:
+		return build(context.Background())
+	default:
+		panic(fmt.Sprintf("kubelet is made in another way now: %T", build))
+	}
 }
 
 func main() {
@@ -42,7 +53,11 @@ func main() {
 	case servers[name] != nil:
 		os.Exit(cli.Run(servers[name]()))
 	case name == "kubeadm":
-		kubeadmerrors.HandleError(kubeadm.Run())
+		// Its own way of ending moved to another package with 1.34.
+		if err := kubeadm.Run(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
 	case name == "kubectl" || strings.HasPrefix(name, "kubectl-"):
 		if err := cli.RunNoErrOutput(kubectl.NewDefaultKubectlCommand()); err != nil {
 			kubectlutil.CheckErr(err)

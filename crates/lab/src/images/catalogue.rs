@@ -57,9 +57,12 @@ pub fn ensure(item: Item, options: &Options, progress: &Progress) -> Result<Arch
 
 impl Item {
     /// Every item.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 16] = [
         Self::Kubernetes(Release::V1_36),
         Self::Kubernetes(Release::V1_35),
+        Self::Kubernetes(Release::V1_34),
+        Self::Kubernetes(Release::V1_33),
+        Self::Kubernetes(Release::V1_32),
         Self::Kubernetes(Release::V1_31),
         Self::Etcd,
         Self::Konnectivity,
@@ -85,10 +88,7 @@ impl Item {
     pub fn parts(self) -> Vec<Part> {
         match self {
             // kube-proxy needs nft and conntrack beside it.
-            Self::Kubernetes(release) if release.has_node_programs() => {
-                vec![Part::Kubernetes(release), Part::Node]
-            }
-            Self::Kubernetes(release) => vec![Part::Kubernetes(release)],
+            Self::Kubernetes(release) => vec![Part::Kubernetes(release), Part::Node],
             Self::Etcd => vec![Part::Etcd],
             Self::Konnectivity => vec![Part::Konnectivity],
             Self::CoreDns => vec![Part::CoreDns],

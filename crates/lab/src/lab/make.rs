@@ -5,7 +5,7 @@
 
 use std::{
     fs, io,
-    os::unix::{fs::symlink, process::CommandExt},
+    os::unix::process::CommandExt,
     path::Path,
     process::{Command, Stdio},
     time::Duration,
@@ -38,7 +38,7 @@ pub(super) async fn up(builder: Builder, name: LabName) -> Result<Lab, Error> {
     let layout = Layout::new(name);
     machine::check(builder.workers)?;
     refuse_name_in_use(&layout)?;
-    let release = supplies::release(&builder.kubernetes)?;
+    let release = builder.kubernetes.parse()?;
     let options = supplies::options(builder.bin_dir.as_deref())?;
     let supplies = Supplies::gather(release, options, &builder.progress).await?;
     machine::check_tools()?;
@@ -94,7 +94,7 @@ fn begin(layout: &Layout, builder: &Builder, supplies: &Supplies) -> Result<Opti
     record(builder, supplies, false).write(layout)?;
     sweep::make_mount_points()?;
     drop(machine);
-    supplies.link(&layout.bin())?;
+    supplies::link(supplies.programs(), &layout.bin())?;
     // A copy: the original may be built anew while the lab runs.
     let program = layout.bin().join("steward-lab");
     let original = crate::programs::own_program()?;
@@ -171,7 +171,7 @@ fn start_host(layout: &Layout, host: &Host) -> Result<(), Error> {
     let record = HostRecord {
         lab: layout.name().to_string(),
         host: host.id().to_string(),
-        search_path: Host::search_path(layout),
+        search_path: host.search_path(),
     };
     write_atomically(
         &files.record(),
@@ -191,7 +191,7 @@ fn start_host(layout: &Layout, host: &Host) -> Result<(), Error> {
         .arg(files.folder())
         // Only what is named: nothing of the caller's secrets or proxies.
         .env_clear()
-        .env("PATH", Host::search_path(layout))
+        .env("PATH", host.search_path())
         .env("HOME", "/root")
         .env(MARK, layout.name().as_str())
         .current_dir("/")
@@ -271,16 +271,6 @@ pub(crate) fn own_unit(layout: &Layout, name: &str, arguments: &[&str]) -> Unit 
 }
 
 impl Supplies {
-    /// Makes links to every program in a folder.
-    fn link(&self, folder: &Path) -> Result<(), Error> {
-        fs::create_dir_all(folder).map_err(Error::files("make", folder))?;
-        for (name, path) in self.programs() {
-            let link = folder.join(name);
-            symlink(path, &link).map_err(Error::files("link", &link))?;
-        }
-        Ok(())
-    }
-
     /// Makes this release's images known to a node.
     async fn load(&self, host: &Host) -> Result<(), Error> {
         for image in self.images_for(host.id()) {

@@ -9,7 +9,7 @@ use std::{
     ffi::{OsStr, OsString},
     path::{Path, PathBuf},
     process::{Command, Stdio},
-    sync::Mutex,
+    sync::{Mutex, MutexGuard},
 };
 
 use super::{
@@ -88,16 +88,7 @@ fn install(missing: &[(&str, &str)], progress: &Progress) -> Result<(), Error> {
     if !rustix::process::geteuid().is_root() {
         return Err(not_root(&programs, &packages));
     }
-    let mut updated = UPDATED
-        .lock()
-        .unwrap_or_else(std::sync::PoisonError::into_inner);
-    if !*updated {
-        let task = progress.task("apt-get update");
-        // Old lists may still do: let the installation decide.
-        let _stale = apt_get(["update"]);
-        *updated = true;
-        task.done("done");
-    }
+    let _one_at_a_time = update(progress);
     let task = progress.task(format!("installing {}", packages.join(" ")));
     apt_get(
         ["install", "-y", "--no-install-recommends"]
@@ -110,6 +101,22 @@ fn install(missing: &[(&str, &str)], progress: &Progress) -> Result<(), Error> {
     })?;
     task.done("installed");
     Ok(())
+}
+
+/// Has apt-get learn what there is, once. As long as what comes back is kept, no other thread
+/// runs apt-get.
+pub(super) fn update(progress: &Progress) -> MutexGuard<'static, bool> {
+    let mut updated = UPDATED
+        .lock()
+        .unwrap_or_else(std::sync::PoisonError::into_inner);
+    if !*updated && rustix::process::geteuid().is_root() {
+        let task = progress.task("apt-get update");
+        // Old lists may still do: let what follows decide.
+        let _stale = apt_get(["update"]);
+        *updated = true;
+        task.done("done");
+    }
+    updated
 }
 
 fn not_root(programs: &[&str], packages: &[&str]) -> Error {

@@ -72,7 +72,7 @@ pub(crate) fn on_path(search_path: &OsStr, recipe: &Recipe) -> Option<BTreeMap<S
 fn can_be_found(recipe: &Recipe) -> bool {
     let brings_files = match &recipe.origin {
         Origin::Go(go) => go.share.is_some(),
-        Origin::Manifests { .. } => true,
+        Origin::Manifests { .. } | Origin::Unpacked { .. } => true,
         Origin::Wheel { .. } | Origin::Debian(_) => false,
     };
     !recipe.programs.is_empty() && !brings_files

@@ -9,7 +9,7 @@ use super::{Error, Release, recipe::Recipe};
 /// Something the lab runs that others wrote.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Part {
-    /// Kubernetes itself: every program for 1.36, control planes for the others.
+    /// Kubernetes itself, every program of it.
     Kubernetes(Release),
     /// etcd, etcdctl and etcdutl.
     Etcd,
@@ -41,11 +41,15 @@ pub enum Part {
     Haproxy,
     /// nginx of the system, with its stream module.
     Nginx,
+    /// The system of a machine with a kernel of its own.
+    Guest,
+    /// The time server such a machine asks.
+    Chrony,
 }
 
 impl Part {
     /// Every part, in the order in which they are most often needed.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 23] = [
         Self::Kubernetes(Release::V1_36),
         Self::Etcd,
         Self::Konnectivity,
@@ -55,6 +59,9 @@ impl Part {
         Self::Toolbox,
         Self::Helm,
         Self::Kubernetes(Release::V1_35),
+        Self::Kubernetes(Release::V1_34),
+        Self::Kubernetes(Release::V1_33),
+        Self::Kubernetes(Release::V1_32),
         Self::Kubernetes(Release::V1_31),
         Self::HaproxyIngress,
         Self::Kine,
@@ -64,6 +71,8 @@ impl Part {
         Self::Nats,
         Self::Haproxy,
         Self::Nginx,
+        Self::Guest,
+        Self::Chrony,
     ];
 
     /// What a lab needs to come up.
@@ -83,6 +92,9 @@ impl Part {
         match self {
             Self::Kubernetes(Release::V1_36) => "kubernetes-1.36",
             Self::Kubernetes(Release::V1_35) => "kubernetes-1.35",
+            Self::Kubernetes(Release::V1_34) => "kubernetes-1.34",
+            Self::Kubernetes(Release::V1_33) => "kubernetes-1.33",
+            Self::Kubernetes(Release::V1_32) => "kubernetes-1.32",
             Self::Kubernetes(Release::V1_31) => "kubernetes-1.31",
             Self::Etcd => "etcd",
             Self::Konnectivity => "konnectivity",
@@ -99,6 +111,8 @@ impl Part {
             Self::Toolbox => "toolbox",
             Self::Haproxy => "haproxy",
             Self::Nginx => "nginx",
+            Self::Guest => "guest",
+            Self::Chrony => "chrony",
         }
     }
 

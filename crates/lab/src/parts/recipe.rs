@@ -47,6 +47,11 @@ pub(crate) enum Origin {
     },
     /// Manifests out of other people's Go modules.
     Manifests { modules: &'static [Source] },
+    /// Packages of the system that are unpacked beside it, and files of ours among theirs.
+    Unpacked {
+        packages: &'static [&'static str],
+        files: &'static [Source],
+    },
     /// Packages of the system.
     Debian(&'static [(&'static str, &'static str)]),
 }
@@ -74,13 +79,7 @@ const fn program(name: &'static str, ask: &'static [&'static str]) -> Program {
     Program { name, ask }
 }
 
-const CONTROL_PLANE: &[Program] = &[
-    program("kube-apiserver", &["--version"]),
-    program("kube-controller-manager", &["--version"]),
-    program("kube-scheduler", &["--version"]),
-];
-
-const ALL_OF_KUBERNETES: &[Program] = &[
+const KUBERNETES: &[Program] = &[
     program("kubectl", &["version", "--client"]),
     program("kube-apiserver", &["--version"]),
     program("kube-controller-manager", &["--version"]),
@@ -124,6 +123,32 @@ const NGINX: &[(&str, &str)] = &[
     ),
 ];
 
+/// A kernel that is a program, and the least of a system that knows what time it is:
+/// `usr-is-merged` is there because the other way to have what it stands for takes Perl.
+const GUEST: &[&str] = &[
+    "user-mode-linux",
+    "systemd-sysv",
+    "systemd-timesyncd",
+    "dbus",
+    "iproute2",
+    "coreutils",
+    "dash",
+    "usr-is-merged",
+];
+
+const GUEST_FILES: &[Source] = &[
+    ("init", include_str!("../guest/init.sh")),
+    ("usr/lib/lab/shell.sh", include_str!("../guest/shell.sh")),
+    (
+        "etc/systemd/system/lab.socket",
+        include_str!("../guest/lab.socket"),
+    ),
+    (
+        "etc/systemd/system/lab@.service",
+        include_str!("../guest/lab@.service"),
+    ),
+];
+
 impl Recipe {
     /// The recipe of a part.
     pub(crate) fn of(part: Part) -> Self {
@@ -144,6 +169,8 @@ impl Recipe {
             Part::Toolbox => debian(TOOLBOX),
             Part::Haproxy => debian(&[("haproxy", "haproxy")]),
             Part::Nginx => debian(NGINX),
+            Part::Guest => unpacked(GUEST, GUEST_FILES),
+            Part::Chrony => unpacked(&["chrony", "usr-is-merged"], &[]),
         }
     }
 
@@ -169,6 +196,13 @@ impl Recipe {
                 files(requirement, &mut add);
             }
             Origin::Manifests { modules } => files(modules, &mut add),
+            Origin::Unpacked {
+                packages,
+                files: ours,
+            } => {
+                packages.iter().for_each(|package| add(package));
+                files(ours, &mut add);
+            }
             Origin::Debian(packages) => {
                 for (program, package) in *packages {
                     add(program);
@@ -219,14 +253,17 @@ fn module(version: &'static str, programs: &'static [Program], files: &'static [
 }
 
 fn kubernetes(release: Release) -> Recipe {
-    let (files, programs, variables) = match release {
-        Release::V1_31 => (sources::KUBERNETES_1_31, CONTROL_PLANE, K8S_1_31),
-        Release::V1_35 => (sources::KUBERNETES_1_35, CONTROL_PLANE, K8S_1_35),
-        Release::V1_36 => (sources::KUBERNETES_1_36, ALL_OF_KUBERNETES, K8S_1_36),
+    let (files, variables) = match release {
+        Release::V1_31 => (sources::KUBERNETES_1_31, K8S_1_31),
+        Release::V1_32 => (sources::KUBERNETES_1_32, K8S_1_32),
+        Release::V1_33 => (sources::KUBERNETES_1_33, K8S_1_33),
+        Release::V1_34 => (sources::KUBERNETES_1_34, K8S_1_34),
+        Release::V1_35 => (sources::KUBERNETES_1_35, K8S_1_35),
+        Release::V1_36 => (sources::KUBERNETES_1_36, K8S_1_36),
     };
     Recipe {
         version: release.version(),
-        programs,
+        programs: KUBERNETES,
         origin: Origin::Go(Go {
             files,
             package: ".",
@@ -260,6 +297,9 @@ macro_rules! kubernetes_version {
 
 const K8S_1_36: &[(&str, &str)] = kubernetes_version!("36", "3");
 const K8S_1_35: &[(&str, &str)] = kubernetes_version!("35", "4");
+const K8S_1_34: &[(&str, &str)] = kubernetes_version!("34", "4");
+const K8S_1_33: &[(&str, &str)] = kubernetes_version!("33", "0");
+const K8S_1_32: &[(&str, &str)] = kubernetes_version!("32", "0");
 const K8S_1_31: &[(&str, &str)] = kubernetes_version!("31", "0");
 
 fn etcd() -> Recipe {
@@ -390,5 +430,14 @@ fn debian(programs: &'static [(&'static str, &'static str)]) -> Recipe {
         programs: &[],
         origin: Origin::Debian(programs),
         room: 0,
+    }
+}
+
+fn unpacked(packages: &'static [&'static str], files: &'static [Source]) -> Recipe {
+    Recipe {
+        version: "of the system",
+        programs: &[],
+        origin: Origin::Unpacked { packages, files },
+        room: ROOM_FOR_WHEEL,
     }
 }

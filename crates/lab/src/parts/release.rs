@@ -11,23 +11,39 @@ use super::Error;
 /// A Kubernetes release the lab can run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub enum Release {
-    /// The first seed's example asks for this one; control plane programs only.
+    /// The oldest that Steward promises to run.
     V1_31,
-    /// For upgrades and skew; control plane programs only.
+    /// 1.32.
+    V1_32,
+    /// 1.33.
+    V1_33,
+    /// 1.34.
+    V1_34,
+    /// 1.35, for upgrades to the newest.
     V1_35,
-    /// What the lab's own clusters run; every program.
+    /// What the lab's own clusters run unless told otherwise.
     #[default]
     V1_36,
 }
 
 impl Release {
     /// Every release, oldest first.
-    pub const ALL: [Self; 3] = [Self::V1_31, Self::V1_35, Self::V1_36];
+    pub const ALL: [Self; 6] = [
+        Self::V1_31,
+        Self::V1_32,
+        Self::V1_33,
+        Self::V1_34,
+        Self::V1_35,
+        Self::V1_36,
+    ];
 
     /// The whole version, without `v`.
     pub const fn version(self) -> &'static str {
         match self {
             Self::V1_31 => "1.31.0",
+            Self::V1_32 => "1.32.0",
+            Self::V1_33 => "1.33.0",
+            Self::V1_34 => "1.34.4",
             Self::V1_35 => "1.35.4",
             Self::V1_36 => "1.36.3",
         }
@@ -37,14 +53,12 @@ impl Release {
     pub const fn minor(self) -> &'static str {
         match self {
             Self::V1_31 => "1.31",
+            Self::V1_32 => "1.32",
+            Self::V1_33 => "1.33",
+            Self::V1_34 => "1.34",
             Self::V1_35 => "1.35",
             Self::V1_36 => "1.36",
         }
-    }
-
-    /// Whether the release has kubelet, kube-proxy, kubeadm and kubectl too.
-    pub const fn has_node_programs(self) -> bool {
-        matches!(self, Self::V1_36)
     }
 
     /// The releases as a sentence lists them.
@@ -90,7 +104,7 @@ mod tests {
     fn a_version_that_is_not_served_gets_the_list_of_those_that_are() {
         for wrong in ["1.36.4", "1.3", "1.30", "latest", ""] {
             let sentence = wrong.parse::<Release>().unwrap_err().to_string();
-            assert!(sentence.contains("1.36.3, 1.35.4, 1.31.0"), "{sentence}");
+            assert!(sentence.contains("1.36.3, 1.35.4, 1.34.4"), "{sentence}");
         }
     }
 }

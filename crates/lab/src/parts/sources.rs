@@ -13,11 +13,32 @@ macro_rules! sources {
     };
 }
 
-pub(crate) const KUBERNETES_1_36: &[Source] = sources!("kubernetes": "go.mod", "go.sum", "main.go");
-pub(crate) const KUBERNETES_1_35: &[Source] =
-    sources!("kubernetes-1.35": "go.mod", "go.sum", "main.go");
-pub(crate) const KUBERNETES_1_31: &[Source] =
-    sources!("kubernetes-1.31": "go.mod", "go.sum", "main.go");
+/// One program for every release; only what it is linked from differs.
+macro_rules! kubernetes {
+    ($folder:literal) => {
+        &[
+            (
+                "go.mod",
+                include_str!(concat!("../../../../lab/parts/", $folder, "/go.mod")),
+            ),
+            (
+                "go.sum",
+                include_str!(concat!("../../../../lab/parts/", $folder, "/go.sum")),
+            ),
+            (
+                "main.go",
+                include_str!("../../../../lab/parts/kubernetes/main.go"),
+            ),
+        ]
+    };
+}
+
+pub(crate) const KUBERNETES_1_36: &[Source] = kubernetes!("kubernetes-1.36");
+pub(crate) const KUBERNETES_1_35: &[Source] = kubernetes!("kubernetes-1.35");
+pub(crate) const KUBERNETES_1_34: &[Source] = kubernetes!("kubernetes-1.34");
+pub(crate) const KUBERNETES_1_33: &[Source] = kubernetes!("kubernetes-1.33");
+pub(crate) const KUBERNETES_1_32: &[Source] = kubernetes!("kubernetes-1.32");
+pub(crate) const KUBERNETES_1_31: &[Source] = kubernetes!("kubernetes-1.31");
 pub(crate) const ETCD: &[Source] = sources!("etcd": "go.mod", "go.sum", "main.go");
 pub(crate) const KONNECTIVITY: &[Source] = sources!("konnectivity": "go.mod", "go.sum", "main.go");
 pub(crate) const COREDNS: &[Source] = sources!("coredns": "go.mod", "go.sum", "main.go");

@@ -69,7 +69,7 @@ fn an_unknown_part_and_an_unknown_release_get_the_list_of_those_there_are() {
     let sentence = "postgres".parse::<Part>().unwrap_err().to_string();
     assert!(sentence.contains("etcd, konnectivity"), "{sentence}");
     let sentence = "kubernetes-1.12".parse::<Part>().unwrap_err().to_string();
-    assert!(sentence.contains("1.36.3, 1.35.4, 1.31.0"), "{sentence}");
+    assert!(sentence.contains("1.36.3, 1.35.4, 1.34.4"), "{sentence}");
 }
 
 #[test]
@@ -82,6 +82,18 @@ fn the_modules_pin_the_version_that_the_recipe_names() {
         (
             Part::Kubernetes(Release::V1_35),
             "k8s.io/kubernetes v1.35.4",
+        ),
+        (
+            Part::Kubernetes(Release::V1_34),
+            "k8s.io/kubernetes v1.34.4",
+        ),
+        (
+            Part::Kubernetes(Release::V1_33),
+            "k8s.io/kubernetes v1.33.0",
+        ),
+        (
+            Part::Kubernetes(Release::V1_32),
+            "k8s.io/kubernetes v1.32.0",
         ),
         (
             Part::Kubernetes(Release::V1_31),
@@ -128,13 +140,9 @@ fn one_folder_can_hold_two_releases_side_by_side() {
     let folder = tempfile::tempdir().unwrap();
     let own = folder.path().join("kubernetes-1.35");
     fs::create_dir(&own).unwrap();
-    for name in [
-        "kube-apiserver",
-        "kube-controller-manager",
-        "kube-scheduler",
-    ] {
-        script(&folder.path().join(name), "echo Kubernetes v1.31.0");
-        script(&own.join(name), "echo Kubernetes v1.35.4");
+    for program in Recipe::of(Part::Kubernetes(Release::V1_35)).programs {
+        script(&folder.path().join(program.name), "echo Kubernetes v1.31.0");
+        script(&own.join(program.name), "echo Kubernetes v1.35.4");
     }
     let options = options(folder.path()).with_bin_dir(Some(folder.path().to_path_buf()));
     let path = |release| {

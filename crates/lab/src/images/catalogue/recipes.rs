@@ -18,6 +18,19 @@ const NSSWITCH: &str = "hosts: files dns\n";
 /// of its predecessor takes them for somebody else's and empties them.
 const PROTOCOLS: &str = "tcp 6 TCP\nudp 17 UDP\nsctp 132 SCTP\n";
 
+/// What iptables loads at run time for every match and target, where Debian keeps it.
+const XTABLES: &str = "/usr/lib/x86_64-linux-gnu/xtables";
+
+/// The names kube-proxy calls iptables by: one program, which looks at its name.
+const IPTABLES: [&str; 6] = [
+    "iptables",
+    "iptables-save",
+    "iptables-restore",
+    "ip6tables",
+    "ip6tables-save",
+    "ip6tables-restore",
+];
+
 const USERS: &str = "root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/sh\n";
 
 /// haproxy-ingress loads a JSON library for external authentication, which no
@@ -27,7 +40,9 @@ return { encode = missing, decode = missing }
 "#;
 
 /// Tags under which tenants of older releases ask for konnectivity.
-const KONNECTIVITY_TAGS: [&str; 3] = ["v0.36.0", "v0.35.0", "v0.31.0"];
+const KONNECTIVITY_TAGS: [&str; 6] = [
+    "v0.36.0", "v0.35.0", "v0.34.0", "v0.33.0", "v0.32.0", "v0.31.0",
+];
 
 type Parts = BTreeMap<Part, Programs>;
 
@@ -85,10 +100,7 @@ fn kubernetes(release: Release, parts: &Parts) -> Result<Vec<Image>, Error> {
         "kube-scheduler",
     ];
     let part = Part::Kubernetes(release);
-    let mut names = CONTROL_PLANE.to_vec();
-    if release.has_node_programs() {
-        names.push("kube-proxy");
-    }
+    let names = [&CONTROL_PLANE[..], &["kube-proxy"]].concat();
     let layer = programs(parts, part, &names, "/usr/local/bin")?;
     let image = |name: &str| {
         Image::builder(format!("registry.k8s.io/{name}:{release}"))
@@ -99,17 +111,29 @@ fn kubernetes(release: Release, parts: &Parts) -> Result<Vec<Image>, Error> {
         .iter()
         .map(|name| image(name).build())
         .collect::<Result<Vec<_>, _>>()?;
-    if release.has_node_programs() {
-        let tools = path(parts, Part::Node, "nft").and_then(|nft| {
-            let conntrack = path(parts, Part::Node, "conntrack")?;
-            image("kube-proxy")
-                .program(nft, "/usr/sbin/nft")?
-                .program(conntrack, "/usr/sbin/conntrack")
-        })?;
-        let tools = tools.text(PROTOCOLS, "/etc/protocols", 0o644);
-        images.push(tools.folder("/tmp", 0o1777).build()?);
-    }
+    images.push(
+        image("kube-proxy")
+            .layer(&packet_filters(parts)?)
+            .folder("/tmp", 0o1777)
+            .build()?,
+    );
     Ok(images)
+}
+
+/// What kube-proxy rules packets with: nft, and iptables, which is its choice before 1.33.
+fn packet_filters(parts: &Parts) -> Result<Arc<Layer>, Error> {
+    let iptables = path(parts, Part::Node, "iptables")?;
+    let iptables = iptables.canonicalize().map_err(io("read", iptables))?;
+    let mut layer = Layer::default()
+        .program(path(parts, Part::Node, "nft")?, "/usr/sbin/nft")?
+        .program(path(parts, Part::Node, "conntrack")?, "/usr/sbin/conntrack")?
+        .program(&iptables, "/usr/sbin/xtables")?
+        .tree(Path::new(XTABLES), XTABLES)?
+        .text(PROTOCOLS, "/etc/protocols", 0o644);
+    for name in IPTABLES {
+        layer = layer.link(&format!("/usr/sbin/{name}"), "xtables");
+    }
+    Ok(Arc::new(layer))
 }
 
 fn etcd(parts: &Parts) -> Result<Image, Error> {

@@ -1,4 +1,4 @@
-module steward.butlerlabs.dev/lab/parts/kubernetes
+module steward.butlerlabs.dev/lab/parts/kubernetes-1.36
 
 go 1.26.0
 
