@@ -8,7 +8,7 @@ RELEASE := target/$(TARGET)/release
 STEP := scripts/step
 FUZZ_SECONDS ?= 10
 # What the tests run beside the lab's own cluster: an older control plane, other people's front doors.
-TEST_PARTS := kubernetes-1.36 kubernetes-1.35 kubernetes-1.31 etcd konnectivity coredns pause helm crds traefik haproxy-ingress
+TEST_PARTS := kubernetes-1.36 kubernetes-1.35 kubernetes-1.31 etcd konnectivity coredns pause helm crds traefik haproxy-ingress guest chrony
 
 .PHONY: help
 help: ## List the targets

@@ -6,8 +6,9 @@
 //! by (see `net`), so that a rule can say "from this host to that one" and means
 //! load balancer addresses and pods as well. Programs are killed and frozen with
 //! [`Host::nudge`](crate::Host::nudge), names broken with
-//! [`Lab::dns_mood`](crate::Lab::dns_mood). The clock cannot be moved: the kernel has
-//! one wall clock for all namespaces, and a lab may not touch the machine's.
+//! [`Lab::dns_mood`](crate::Lab::dns_mood). The clock of a host cannot be moved: the
+//! kernel has one wall clock for all namespaces, and a lab may not touch the machine's.
+//! A machine with a wrong clock is a [`Guest`](crate::Guest), which has its own kernel.
 
 mod delay;
 mod disk;

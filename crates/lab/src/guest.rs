@@ -49,6 +49,9 @@ const PATIENCE: Duration = Duration::from_mins(5);
 /// Its cable's end in the router, its program, and where that says something.
 const NAME: &str = "guest";
 
+/// Makes cables that end in a program.
+const TUN: &str = "/dev/net/tun";
+
 const TIME_SERVER: &str = "chronyd";
 
 /// A guest that runs. It ends when this is dropped, and with its lab.
@@ -91,6 +94,11 @@ impl Lab {
 impl Guest {
     /// Makes its folders and plugs a cable in.
     fn prepare(&self) -> Result<(), Error> {
+        if !Path::new(TUN).exists() {
+            return Err(Error::Invalid(format!(
+                "this machine lacks {TUN}, to which a guest is plugged: try `modprobe tun`"
+            )));
+        }
         for folder in ["files", "memory"] {
             let folder = self.folder.join(folder);
             fs::create_dir_all(&folder).map_err(Error::files("make", &folder))?;
@@ -110,7 +118,7 @@ impl Guest {
         let files = self.folder.join("files");
         // Its memory is a file, which is never written to a disk. Of root's rights only
         // that to read all files is left.
-        let script = "mount -t tmpfs -o mode=700 guest \"$0\"
+        let script = "mount -t tmpfs -o mode=700,size=512m guest \"$0\"
 exec setpriv --bounding-set=-all,+dac_read_search --inh-caps=-all --no-new-privs env TMPDIR=\"$0\" \"$@\"";
         let words = ["unshare", "--mount", "--", "sh", "-euc", script, &memory];
         let mut command: Vec<String> = words.map(str::to_owned).into();

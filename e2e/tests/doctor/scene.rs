@@ -27,7 +27,7 @@ pub(crate) struct Scene {
     pub(crate) steward: PathBuf,
     pub(crate) kubeconfig: PathBuf,
     pub(crate) work: tempfile::TempDir,
-    /// Where doctor is run, if not on the client's host. Ends before the lab does.
+    /// Where doctor is run, if not on the client's host.
     pub(crate) machine: Mutex<Option<Arc<Machine>>>,
 }
 

@@ -8,5 +8,6 @@
 
 mod commands;
 mod faults;
+mod guest;
 mod parts;
 mod shared;
