@@ -180,8 +180,8 @@ fn contents() -> Vec<Rule> {
             Rule::new(
                 at,
                 "!has(self.secretReference) || (has(self.secretReference.name) && \
-                 self.secretReference.name != '' && has(self.secretReference.namespace) && \
-                 self.secretReference.namespace != '')",
+                 self.secretReference.name != '' && has(self.secretReference.__namespace__) && \
+                 self.secretReference.__namespace__ != '')",
                 format!(
                     "{name}.secretReference: a DataStore belongs to no namespace, so name both; write \
                      name and namespace of the Secret"

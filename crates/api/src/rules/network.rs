@@ -117,8 +117,9 @@ fn cidrs() -> Vec<Rule> {
         Rule::new(
             AT,
             format!(
+                // Not containsCIDR: before 1.32 it says no to most of what is contained.
                 "{}.all(s, !isCIDR(s) || {}.all(p, !isCIDR(p) || \
-                 !(cidr(s).containsCIDR(p) || cidr(p).containsCIDR(s))))",
+                 !(cidr(s).containsIP(cidr(p).ip()) || cidr(p).containsIP(cidr(s).ip()))))",
                 services("self"),
                 pods("self")
             ),
