@@ -22,6 +22,7 @@ use crate::{
     forward::Forward,
     host::{ADMIN_CONF, Host},
     host_id::PODS,
+    parts::Part,
     poll,
 };
 
@@ -269,7 +270,7 @@ fn config_path(host: &Host) -> String {
 fn write_config(host: &Host, version: &str) -> Result<String, Error> {
     let path = config_path(host);
     let file = host.path(&path);
-    let (id, address) = (host.id(), host.address());
+    let (id, address, dns) = (host.id(), host.address(), Part::CoreDns.version());
     let text = format!(
         "apiVersion: kubeadm.k8s.io/v1beta4
 kind: InitConfiguration
@@ -287,6 +288,8 @@ kubernetesVersion: {version}
 clusterName: {id}
 encryptionAlgorithm: ECDSA-P256
 networking: {{podSubnet: {PODS}, serviceSubnet: {SERVICES}}}
+# Of whatever release: the lab has one version of it.
+dns: {{imageTag: v{dns}}}
 apiServer:
   certSANs: [127.0.0.1, localhost, {id}, {id}.lab]
 ---

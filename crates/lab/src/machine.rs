@@ -1,8 +1,8 @@
-//! Whether this machine can hold a lab. Looks, and touches nothing.
+//! Whether this machine can hold a lab. Looks, and touches nothing but one limit.
 
 use std::{env, fs, path::Path};
 
-use crate::{Error, layout::ROOT};
+use crate::{Error, layout::ROOT, progress::Progress};
 
 /// What a lab takes besides the parts' cache: images unpacked on every node, logs, etcd.
 const DISK_FOR_LAB: u64 = 3 << 30;
@@ -15,6 +15,12 @@ const MEMORY_FOR_LAB: u64 = 2 << 30;
 
 /// A kubelet, containerd and a few pods.
 const MEMORY_FOR_WORKER: u64 = 256 << 20;
+
+/// How many things one user may watch files with, all programs together.
+const WATCHERS: &str = "/proc/sys/fs/inotify/max_user_instances";
+
+/// A kubelet takes seven, a control plane fifteen.
+const ENOUGH_WATCHERS: u32 = 2048;
 
 /// The programs of the system that hosts are made with, and where they are from.
 const TOOLS: [(&str, &str); 9] = [
@@ -30,11 +36,38 @@ const TOOLS: [(&str, &str); 9] = [
 ];
 
 /// Says in one sentence why not, if not.
-pub(crate) fn check(workers: u8) -> Result<(), Error> {
+pub(crate) fn check(workers: u8, progress: &Progress) -> Result<(), Error> {
     check_root()?;
     check_kernel(Path::new("/proc"))?;
     check_memory(workers)?;
-    check_disk(workers)
+    check_disk(workers)?;
+    allow_watching(Path::new(WATCHERS), progress)
+}
+
+/// Lets one user have enough of what programs watch files with. A kubelet or API server that
+/// gets none does not end; it hangs, and does not say why.
+fn allow_watching(limit: &Path, progress: &Progress) -> Result<(), Error> {
+    let allowed = fs::read_to_string(limit).map_err(Error::files("read", limit))?;
+    if allowed
+        .trim()
+        .parse()
+        .is_ok_and(|now: u32| now >= ENOUGH_WATCHERS)
+    {
+        return Ok(());
+    }
+    fs::write(limit, ENOUGH_WATCHERS.to_string()).map_err(|error| {
+        Error::Invalid(format!(
+            "{} is {}, which is too little for several kubelets, and can't be raised ({error}): \
+             run `sysctl fs.inotify.max_user_instances={ENOUGH_WATCHERS}` where it can",
+            limit.display(),
+            allowed.trim(),
+        ))
+    })?;
+    progress.note(format_args!(
+        "raised fs.inotify.max_user_instances from {} to {ENOUGH_WATCHERS}",
+        allowed.trim()
+    ));
+    Ok(())
 }
 
 /// To be called when the parts are there, as they include these programs.
@@ -134,6 +167,18 @@ fn enough(what: &str, there: Option<u64>, needed: u64, hint: &str) -> Result<(),
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_low_limit_on_watchers_is_raised_and_told_and_a_high_one_is_left() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        for (before, after) in [("128\n", "2048"), ("65536\n", "65536\n")] {
+            fs::write(file.path(), before).unwrap();
+            allow_watching(file.path(), &Progress::silent()).unwrap();
+            assert_eq!(fs::read_to_string(file.path()).unwrap(), after);
+        }
+        let said = allow_watching(Path::new("/proc/version"), &Progress::silent());
+        assert!(said.unwrap_err().to_string().contains("sysctl"));
+    }
 
     #[test]
     fn a_kernel_without_a_feature_is_named() {

@@ -16,13 +16,17 @@ use crate::{
 /// The name of the program that is every host's first process.
 const NAME: &str = "steward-lab";
 
-/// The two programs of the light fixture: etcd, kube-apiserver.
+/// The two programs of the light fixture: etcd, kube-apiserver, which is of the release that
+/// `STEWARD_LAB_KUBERNETES` names, if it does.
 pub(crate) async fn for_fixture(
     bin_dir: Option<&Path>,
 ) -> Result<(PathBuf, PathBuf), parts::Error> {
     let options = supplies::options(bin_dir)?;
     let find = move || {
-        let kubernetes = Part::Kubernetes(Release::default());
+        let kubernetes = match env::var("STEWARD_LAB_KUBERNETES") {
+            Ok(version) => Part::Kubernetes(version.parse()?),
+            Err(_) => Part::Kubernetes(Release::default()),
+        };
         let progress = Progress::stderr();
         let etcd = parts::ensure(Part::Etcd, &options, &progress)?;
         let kubernetes = parts::ensure(kubernetes, &options, &progress)?;

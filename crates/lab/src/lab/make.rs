@@ -36,7 +36,7 @@ const WEIGHT: u32 = 16;
 
 pub(super) async fn up(builder: Builder, name: LabName) -> Result<Lab, Error> {
     let layout = Layout::new(name);
-    machine::check(builder.workers)?;
+    machine::check(builder.workers, &builder.progress)?;
     refuse_name_in_use(&layout)?;
     let release = builder.kubernetes.parse()?;
     let options = supplies::options(builder.bin_dir.as_deref())?;
