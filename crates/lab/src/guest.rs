@@ -104,9 +104,14 @@ impl Guest {
             fs::create_dir_all(&folder).map_err(Error::files("make", &folder))?;
         }
         let bridge = Network::Clients.bridge();
-        // Whoever is root may use it, without being allowed anything else in the network.
+        // A bridge takes its address from its cables: without one of its own, everybody else
+        // would lose it for seconds now, and when the cable is gone. Of the cable, whoever is
+        // root may make use, without being allowed anything else in the network.
         let plug = format!(
-            "ip tuntap add {NAME} mode tap user root && ip link set {NAME} master {bridge} up"
+            "set -- $(ip -brief link show {bridge})
+             ip link set {bridge} address $3
+             ip tuntap add {NAME} mode tap user root
+             ip link set {NAME} master {bridge} up"
         );
         shell(&self.router, &plug)
     }
@@ -137,7 +142,8 @@ exec setpriv --bounding-set=-all,+dac_read_search --inh-caps=-all --no-new-privs
             format!("rootflags={}", system.display()),
             "ro".into(),
             "init=/init".into(),
-            format!("vec0:transport=tap,ifname={NAME},depth=128"),
+            // Without the last, it would lose what the machine sends in one piece.
+            format!("vec0:transport=tap,ifname={NAME},depth=128,gro=1"),
             format!("LAB_FILES={}", files.display()),
             format!("LAB_ADDRESS={ADDRESS}"),
             format!("LAB_GATEWAY={gateway}"),
