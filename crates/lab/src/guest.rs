@@ -80,11 +80,7 @@ impl Lab {
             .map_err(|error| Error::Timeout {
                 what: "the start of the guest".into(),
                 allowed: BOOT.as_secs(),
-                last: format!(
-                    "{}; {}",
-                    error.chain(),
-                    logs::tail(&guest.router.log(NAME), 20)
-                ),
+                last: error.chain(),
             })?;
         task.done("running");
         Ok(guest)
@@ -214,9 +210,10 @@ exec setpriv --bounding-set=-all,+dac_read_search --inh-caps=-all --no-new-privs
         let (router, script) = (self.router.clone(), script.to_owned());
         let talk = tokio::task::spawn_blocking(move || converse(&router, &script));
         let said = talk.await.map_err(io::Error::other).flatten();
-        said.map_err(|error| Error::Host {
-            host: NAME.into(),
-            why: error.to_string(),
+        said.map_err(|error| Error::Command {
+            what: "sending a script to the guest".into(),
+            status: error.to_string(),
+            output: logs::tail(&self.router.log(NAME), 20),
         })
     }
 

