@@ -6,6 +6,7 @@ mod status;
 pub(crate) use status::exposure;
 
 use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use steward_api::{
     TenantControlPlaneStatus,
     conditions::{ConditionType, Finding, Reason, find, merge},
@@ -179,8 +180,9 @@ fn news(old: &TenantControlPlaneStatus, new: &TenantControlPlaneStatus) -> Vec<E
             before(&now.type_)
                 .is_none_or(|was| (&was.status, &was.reason) != (&now.status, &now.reason))
         })
-        // At the beginning everything is false: only what says more than "not yet" is news.
-        .filter(|now| now.status == "True" || before(&now.type_).is_some() || loud(&now.reason))
+        // At the beginning everything is false, and some of it true for want of a question: only
+        // what says more than "not yet" and "nothing to do" is news.
+        .filter(|now| before(&now.type_).is_some() || achieved(now) || loud(&now.reason))
         .filter(|now| now.type_ != ConditionType::Progressing.as_str())
         .map(|now| Event {
             kind: if now.status == "True" || !loud(&now.reason) {
@@ -201,6 +203,13 @@ fn news(old: &TenantControlPlaneStatus, new: &TenantControlPlaneStatus) -> Vec<E
             },
         })
         .collect()
+}
+
+/// Whether a condition that is new says that something was done.
+fn achieved(now: &Condition) -> bool {
+    now.status == "True"
+        && now.reason != Reason::NotRequested.as_str()
+        && now.type_ != ConditionType::VersionSkewSupported.as_str()
 }
 
 /// Reasons that someone should look at, as opposed to those that pass by themselves.

@@ -22,7 +22,7 @@ use steward_api::{
     metadata::{annotations, finalizers},
 };
 use steward_pki::SystemKeys;
-use steward_plan::{EventKind, Inside, Plan, Report};
+use steward_plan::{Event, EventKind, Inside, Plan, Report};
 
 mod remove;
 
@@ -245,25 +245,25 @@ async fn tell(
     if status::write(api, tenant, tenant.status.as_ref(), &report.status).await? {
         context.metrics.wrote("management", NAME, "status");
     }
-    let reference = tenant.object_ref(&());
-    join_all(report.events.iter().map(async |event| {
-        let warning = event.kind == EventKind::Warning;
-        let (reason, note) = (&event.reason, &event.note);
-        context
-            .events
-            .publish(&reference, warning, reason, event.action, note)
-            .await;
-        tracing::info!(
-            namespace = reference.namespace,
-            name = reference.name,
-            reason,
-            note,
-            "state changed"
-        );
-    }))
-    .await;
+    announce(context, tenant.object_ref(&()), report.events.clone());
     count(context, tenant, &report.status);
     Ok(())
+}
+
+/// Logs events, and publishes them while the next tenant is looked at: nothing depends on them.
+fn announce(context: &Context, about: ObjectReference, events: Vec<Event>) {
+    for Event { reason, note, .. } in &events {
+        let (namespace, name) = (&about.namespace, &about.name);
+        tracing::info!(namespace, name, reason, note, "state changed");
+    }
+    let recorder = context.events.clone();
+    tokio::spawn(async move {
+        join_all(events.iter().map(|event| {
+            let warning = event.kind == EventKind::Warning;
+            recorder.publish(&about, warning, &event.reason, event.action, &event.note)
+        }))
+        .await;
+    });
 }
 
 fn count(context: &Context, tenant: &TenantControlPlane, status: &TenantControlPlaneStatus) {
