@@ -127,12 +127,8 @@ fn keep() -> io::Result<ExitCode> {
     let mut deaths = Deaths::default();
     loop {
         let (mut server, link) = start(deaths.count)?;
-        send(
-            link.as_fd(),
-            &kept.iter().map(AsFd::as_fd).collect::<Vec<_>>(),
-        )?;
-        // Nothing comes from one that dies first.
-        if let Ok(listeners) = receive(link.as_fd()) {
+        // One that dies first takes nothing and gives nothing.
+        if let Ok(listeners) = exchange(&link, &kept) {
             kept = listeners;
         }
         let (status, asked) = wait(&mut server, &mut signals)?;
@@ -148,10 +144,17 @@ fn keep() -> io::Result<ExitCode> {
     }
 }
 
+/// Gives a server what is kept, and gets what it listens on.
+fn exchange(link: &UnixStream, kept: &[OwnedFd]) -> io::Result<Vec<OwnedFd>> {
+    let kept: Vec<_> = kept.iter().map(AsFd::as_fd).collect();
+    send(link.as_fd(), &kept)?;
+    receive(link.as_fd())
+}
+
 fn start(restarts: u64) -> io::Result<(Child, UnixStream)> {
     let (link, theirs) = UnixStream::pair()?;
     let mut words = env::args_os();
-    let mut server = Command::new("/proc/self/exe");
+    let mut server = Command::new(env::current_exe()?);
     if let Some(name) = words.next() {
         server.arg0(name);
     }

@@ -115,6 +115,11 @@ impl Poller {
         epoll::modify(&self.epoll, fd, EventData::new_u64(token.raw()), flags)
     }
 
+    /// Forgets a socket. Closing it does as much only where nobody else has a handle of it.
+    pub(crate) fn remove(&self, fd: impl AsFd) -> Result<()> {
+        epoll::delete(&self.epoll, fd)
+    }
+
     /// Waits, at most `timeout`, and replaces the contents of `events`.
     pub(crate) fn wait(&self, events: &mut Vec<Event>, timeout: Option<Duration>) -> Result<()> {
         events.clear();

@@ -235,7 +235,8 @@ impl<P: Program> Worker<P> {
             while self.accept_one(number) {}
         }
         for listener in self.listeners.drain(..) {
-            // A keeper has a handle too, and no say in this.
+            // A keeper has a handle too: without this, its end would be reported for ever.
+            let _ = self.poller.remove(&listener.fd);
             stop_listening(&listener.fd);
         }
     }
