@@ -72,7 +72,7 @@ fn who_connects_while_nobody_serves_waits_and_is_served_by_the_next() {
 fn spent(process: &str) -> u64 {
     let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap();
     let fields = stat.rsplit_once(") ").unwrap().1.split(' ');
-    let times = fields.skip(11).take(2).map(|ticks| ticks.parse::<u64>());
+    let times = fields.skip(11).take(2).map(str::parse::<u64>);
     times.map(Result::unwrap).sum()
 }
 
