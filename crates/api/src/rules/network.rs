@@ -117,7 +117,7 @@ fn cidrs() -> Vec<Rule> {
         Rule::new(
             AT,
             format!(
-                // Not containsCIDR: before 1.32 it says no to most of what is contained.
+                // Not containsCIDR: that of 1.31 says no to most of what is contained.
                 "{}.all(s, !isCIDR(s) || {}.all(p, !isCIDR(p) || \
                  !(cidr(s).containsIP(cidr(p).ip()) || cidr(p).containsIP(cidr(s).ip()))))",
                 services("self"),
