@@ -6,8 +6,8 @@
 //! When the one that serves dies, clients wait in the kernel's queue for the few
 //! milliseconds that the next one takes, and are served by it.
 //!
-//! The keeper reads no flags, opens no file and looks at no byte of a client, so that there
-//! is nothing in it to fail. It refuses to hide what is broken for good: bad flags, and a
+//! The keeper acts on no other flag, opens no file and looks at no byte of a client, so that
+//! there is little in it to fail. It refuses to hide what is broken for good: bad flags, and a
 //! program that dies again and again, end it too.
 
 use std::{

@@ -7,18 +7,12 @@ use anyhow::{Result, ensure};
 use tokio::process::Command;
 
 const OLDEST: &str = "1.31";
-/// What the fixture takes its API server's release from.
-const CHOICE: &str = "STEWARD_LAB_KUBERNETES";
-
-pub(crate) fn on_the_oldest_release() -> bool {
-    std::env::var(CHOICE).is_ok_and(|release| release == OLDEST)
-}
 
 #[tokio::test]
 async fn all_of_this_holds_on_the_oldest_release() -> Result<()> {
     let output = Command::new(std::env::current_exe()?)
         .args(["--skip", "all_of_this_holds_on_the_oldest_release"])
-        .env(CHOICE, OLDEST)
+        .env("STEWARD_LAB_KUBERNETES", OLDEST)
         .output()
         .await?;
     let said = String::from_utf8_lossy(&output.stdout);
