@@ -41,6 +41,14 @@ soak: ## Stories under load: parts killed and replaced, tenants moved, certifica
 	@$(STEP) 3/4 "fetch or build the programs of the lab" $(DEBUG)/steward-lab parts $(TEST_PARTS)
 	@$(STEP) 4/4 "stories under load" env STEWARD_LAB_PROGRAM=$(CURDIR)/$(DEBUG)/steward-lab cargo test --workspace --no-fail-fast --test modes --test reliability -- --ignored --nocapture
 
+# Apart from the tests, because pods watch for five minutes behind each of seven front doors.
+.PHONY: doors
+doors: ## Everything behind every front door: ours, Traefik's three, haproxy-ingress, HAProxy
+	@$(STEP) 1/4 "install what is missing" scripts/deps lab
+	@$(STEP) 2/4 "compile" cargo test --workspace --no-run
+	@$(STEP) 3/4 "fetch or build the programs of the lab" $(DEBUG)/steward-lab parts $(TEST_PARTS)
+	@$(STEP) 4/4 "fourteen tenants, two behind each front door" env STEWARD_LAB_PROGRAM=$(CURDIR)/$(DEBUG)/steward-lab cargo test --workspace --test every_door -- --ignored --nocapture
+
 # Apart from the tests, because the releases that nothing else needs take half an hour to compile.
 .PHONY: versions
 versions: ## Every minor of Kubernetes from 1.31 to 1.36: as a tenant with a worker, and upgraded through all

@@ -200,7 +200,7 @@ fn rounds(arguments: &OperatorArguments, work: &Path) -> Result<Vec<Round>> {
     };
     let mut rounds = vec![
         round("steward", &steward, tenants, 10),
-        round("steward, 1 worker", &steward, few, 1),
+        round("steward, 1 worker", &steward, tenants, 1),
         round("steward, RSA", &rsa, few, 10),
     ];
     if let (false, Some(crds)) = (arguments.alone, &arguments.kamaji_crds) {
@@ -209,7 +209,7 @@ fn rounds(arguments: &OperatorArguments, work: &Path) -> Result<Vec<Round>> {
             crds: crds.clone(),
         };
         rounds.push(round("kamaji", &kamaji, tenants, 10));
-        rounds.push(round("kamaji, 1 worker", &kamaji, few, 1));
+        rounds.push(round("kamaji, 1 worker", &kamaji, tenants, 1));
     }
     let ready = if arguments.quick { 1 } else { arguments.ready };
     if ready > 0 {

@@ -6,9 +6,13 @@
 //! the tools a user has: helm, kubectl, kubeadm.
 
 mod crowd;
+pub mod front_door;
+pub mod haproxy;
 mod load;
 mod pod_load;
 mod pods;
+pub mod promises;
+mod resident;
 mod stage;
 mod tenant;
 mod watch;
@@ -17,6 +21,7 @@ pub use crowd::{Crowd, Figures, Target};
 pub use load::Load;
 pub use pod_load::PodLoad;
 pub use pods::Pod;
+pub use resident::Resident;
 pub use stage::{Stage, wait_for};
 pub use tenant::Tenant;
 pub use watch::Watch;

@@ -1,17 +1,24 @@
 //! Pods that ask their own API server while something is done to the cluster.
+//!
+//! They write down on their worker what came of it: reading that disturbs nobody, however many they are.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
-use anyhow::{Result, bail, ensure};
+use anyhow::{Context, Result, bail, ensure};
+use steward_lab::Host;
 
 use crate::crowd::Figures;
 use crate::stage::wait_for;
 use crate::tenant::Tenant;
 
-/// Pods that ask by `kubernetes.default.svc`, several loops in each: half of the loops open a
+/// Where pods write on their worker, a folder for each: below what each worker of a lab has for itself.
+const NOTES: &str = "/var/lib/kubelet/crowd";
+
+/// Pods that ask by `kubernetes.default.svc`, one or several loops in each: half of the loops open a
 /// connection per request, half keep one for five.
-pub struct PodLoad<'t> {
-    tenant: &'t Tenant,
+pub struct PodLoad {
+    notes: PathBuf,
     before: Seen,
 }
 
@@ -24,21 +31,26 @@ struct Seen {
     words: Vec<String>,
 }
 
-impl<'t> PodLoad<'t> {
-    /// Starts so many pods with so many loops each, and waits until all of them had an answer. The
-    /// default account must be allowed to get namespaces; `uid` is that of kube-system.
-    pub async fn start(tenant: &'t Tenant, uid: &str, pods: u32, loops: u32) -> Result<Self> {
+impl PodLoad {
+    /// Starts so many pods with so many loops each on the tenant's one worker, and waits until all of them had an
+    /// answer. The default account must be allowed to get namespaces; `uid` is that of kube-system.
+    pub async fn start(
+        tenant: &Tenant,
+        worker: &Host,
+        uid: &str,
+        (pods, loops): (u32, u32),
+    ) -> Result<Self> {
         let script = SCRIPT
             .replace("THE_UID", uid)
             .replace("LOOPS", &loops.to_string())
             .replace('\n', "\n          ");
         tenant.apply(&manifest(pods, &script)).await?;
         let mut load = Self {
-            tenant,
+            notes: worker.path(NOTES),
             before: Seen::default(),
         };
-        wait_for("every pod of the crowd to be answered", 240, async || {
-            let seen = load.read().await?;
+        let answered = wait_for("every pod of the crowd to be answered", 300, async || {
+            let seen = load.read()?;
             let served = seen.loops.values().filter(|(_, answered)| *answered > 0);
             let served = served.count();
             ensure!(
@@ -48,7 +60,10 @@ impl<'t> PodLoad<'t> {
             );
             Ok(())
         })
-        .await?;
+        .await;
+        if let Err(error) = answered {
+            bail!("{error:#}\n{}", said(tenant).await);
+        }
         // What failed while the pod's own network came up does not count, however late it is noted.
         load.take().await?;
         Ok(load)
@@ -56,10 +71,10 @@ impl<'t> PodLoad<'t> {
 
     /// What has come of it since it was last asked, after every loop came to its turn again.
     pub async fn take(&mut self) -> Result<Figures> {
-        let now = self.read().await?;
+        let now = self.read()?;
         // The turn that goes on now began earlier; the one after it did not.
         let seen = wait_for("every pod to come to its turn again", 180, async || {
-            let seen = self.read().await?;
+            let seen = self.read()?;
             let late = now.loops.iter().find(|(name, (turn, _))| {
                 seen.loops
                     .get(*name)
@@ -82,27 +97,25 @@ impl<'t> PodLoad<'t> {
         })
     }
 
-    async fn pods(&self) -> Result<Vec<String>> {
-        let path = "jsonpath={.items[?(@.status.phase==\"Running\")].metadata.name}";
-        let found = self
-            .tenant
-            .kubectl(&["get", "pods", "-l", "app=crowd", "-o", path])
-            .await?;
-        Ok(found.split_whitespace().map(str::to_owned).collect())
-    }
-
-    async fn read(&self) -> Result<Seen> {
+    fn read(&self) -> Result<Seen> {
         let mut seen = Seen::default();
-        for pod in self.pods().await? {
-            let read = "cat /tmp/*.ok 2>/dev/null; echo; cat /tmp/*.bad 2>/dev/null; true";
-            let said = wait_for("a pod to be looked into", 60, async || {
-                self.tenant
-                    .kubectl(&["exec", &pod, "--", "sh", "-c", read])
-                    .await
-            })
-            .await?;
-            for line in said.lines().filter(|line| !line.is_empty()) {
-                seen.note(&pod, line)?;
+        let Ok(pods) = self.notes.read_dir() else {
+            return Ok(seen);
+        };
+        for pod in pods {
+            let pod = pod?;
+            let name = pod.file_name().to_string_lossy().into_owned();
+            for file in pod.path().read_dir()? {
+                let file = file?.path();
+                let kind = file.extension().and_then(|kind| kind.to_str());
+                if !matches!(kind, Some("ok" | "bad")) {
+                    continue;
+                }
+                let said = std::fs::read_to_string(&file)
+                    .with_context(|| format!("reading {}", file.display()))?;
+                for line in said.lines() {
+                    seen.note(&name, line)?;
+                }
             }
         }
         seen.words
@@ -131,6 +144,14 @@ impl Seen {
     }
 }
 
+/// What the crowd's pods are, and their last words.
+async fn said(tenant: &Tenant) -> String {
+    let pods = ["get", "pods", "-l", "app=crowd", "-o", "wide"];
+    let logs = ["logs", "-l", "app=crowd", "--tail=3", "--prefix"];
+    let (pods, logs) = (tenant.kubectl(&pods).await, tenant.kubectl(&logs).await);
+    format!("{}\n{}", pods.unwrap_or_default(), logs.unwrap_or_default())
+}
+
 fn manifest(pods: u32, script: &str) -> String {
     format!(
         "apiVersion: apps/v1
@@ -152,6 +173,8 @@ spec:
         - -c
         - |
           {script}
+        volumeMounts: [ {{ name: notes, mountPath: /notes }} ]
+      volumes: [ {{ name: notes, hostPath: {{ path: {NOTES}, type: DirectoryOrCreate }} }} ]
 "
     )
 }
@@ -166,11 +189,14 @@ note() {
   grep '^status' "$2.out" | grep -v '^status 200' | sed "s/^/$(date +%s) /" >> "$2.bad"
   total=$(($1 + good)); echo "ok $2 $3 $total" > "$2.new"; mv "$2.new" "$2.ok"
 }
-opener() { total=0; turn=0; while :; do ask "$url" > "$1.out"; turn=$((turn + 1)); note $total "$1" $turn; sleep 2; done; }
-keeper() { total=0; turn=0; while :; do ask --rate 1/s "$url?n=[1-5]" > "$1.out"; turn=$((turn + 1)); note $total "$1" $turn; done; }
+opener() { total=0; turn=0; while :; do ask "$url" > "$1.out"; turn=$((turn + 1)); note $total "$1" $turn; sleep 4; done; }
+keeper() { total=0; turn=0; while :; do ask --rate 30/m "$url?n=[1-5]" > "$1.out"; turn=$((turn + 1)); note $total "$1" $turn; done; }
+mkdir -p /notes/$HOSTNAME; cd /notes/$HOSTNAME
+# Of pods with one loop each, too, about half are of either kind.
+case $HOSTNAME in *[b-l24]) kind=0;; *) kind=1;; esac
 loop=0
 while [ $loop -lt LOOPS ]; do
-  if [ $((loop % 2)) = 0 ]; then opener /tmp/$loop & else keeper /tmp/$loop & fi
+  if [ $(((loop + kind) % 2)) = 0 ]; then opener $loop & else keeper $loop & fi
   loop=$((loop + 1))
 done
 wait

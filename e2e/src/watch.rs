@@ -67,8 +67,13 @@ impl<'t> Watch<'t> {
 
     /// The same, once it has been open for so long.
     pub async fn still_hears_after(&self, age: Duration) -> Result<Duration> {
-        tokio::time::sleep(age.saturating_sub(self.since.elapsed())).await;
+        self.wait_until(age).await;
         self.still_hears().await
+    }
+
+    /// Waits until it has been open for so long.
+    pub async fn wait_until(&self, age: Duration) {
+        tokio::time::sleep(age.saturating_sub(self.since.elapsed())).await;
     }
 
     async fn hears(&self, word: &str) -> Result<()> {

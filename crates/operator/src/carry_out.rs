@@ -29,8 +29,14 @@ pub struct Done {
 const BEFORE_PODS: [Stage; 3] = [Stage::Expose, Stage::Pki, Stage::Config];
 const PODS: [Stage; 2] = [Stage::Workload, Stage::FrontDoor];
 
-/// Carries out the part of a plan that concerns the management cluster and the datastore.
-pub async fn outside(context: &Context, plan: &Plan, live: Live) -> Done {
+/// Carries out the part of a plan that concerns the management cluster and the datastore. Wishes that are in
+/// `fulfilled` are so since a moment ago.
+pub async fn outside(
+    context: &Context,
+    plan: &Plan,
+    live: Live,
+    fulfilled: &mut Vec<DatastoreWish>,
+) -> Done {
     let mut done = Done {
         applied: Applied {
             live,
@@ -41,7 +47,7 @@ pub async fn outside(context: &Context, plan: &Plan, live: Live) -> Done {
     };
     let (well, wished) = futures::join!(
         done.stages(&context.engine, plan, &BEFORE_PODS),
-        fulfil_all(context, &plan.datastore)
+        fulfil_all(context, &plan.datastore, fulfilled)
     );
     if let Err((wish, error)) = wished {
         done.applied.datastore_ready = false;
@@ -161,9 +167,13 @@ pub async fn fulfil(context: &Context, wish: &DatastoreWish) -> Result<(), datas
 async fn fulfil_all<'w>(
     context: &Context,
     wishes: &'w [DatastoreWish],
+    fulfilled: &mut Vec<DatastoreWish>,
 ) -> Result<(), (&'w DatastoreWish, datastore::Error)> {
     for wish in wishes {
-        fulfil(context, wish).await.map_err(|error| (wish, error))?;
+        if !fulfilled.contains(wish) {
+            fulfil(context, wish).await.map_err(|error| (wish, error))?;
+            fulfilled.push(wish.clone());
+        }
     }
     Ok(())
 }

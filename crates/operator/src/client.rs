@@ -42,8 +42,8 @@ pub fn client(config: Config) -> Result<Client, BoxError> {
     // A request is several small frames: the second must not wait for the first one's acknowledgement.
     tcp.set_nodelay(true);
     let mut tls = config.rustls_client_config()?;
-    // There is one connection, to one server.
-    tls.resumption = Resumption::in_memory_sessions(1);
+    // There is one connection, and it lasts: what it would take to resume it is not worth its memory.
+    tls.resumption = Resumption::disabled();
     let mut https = HttpsConnectorBuilder::new()
         .with_tls_config(tls)
         .https_only();

@@ -21,6 +21,7 @@ use crate::{
     reach::Reaches,
     stores::Stores,
     tenant::{Key, Target, Tenants},
+    underway::Underway,
 };
 
 /// A tenant that may not be readable: one malformed object stops nobody.
@@ -39,6 +40,8 @@ pub struct Context {
     pub engine: Engine,
     /// How new what the engine reads has to be.
     pub versions: Versions,
+    /// Which tenants are being looked at.
+    pub underway: Underway,
     /// For the plan.
     pub settings: Settings,
     /// How tenants are dialled.
@@ -94,8 +97,40 @@ impl Context {
         let _ = self.wake_tenant.send(key);
     }
 
+    /// A watch told of a tenant, or of something that it is made of. Looks at it soon, unless that was our own doing.
+    pub fn told(&self, key: Key, plural: &str, version: Option<&str>) {
+        if self.versions.heard(plural, version) && !self.underway.keep(&key, version) {
+            self.wake(key);
+        }
+    }
+
+    /// Notes that a tenant is being looked at, until what this returns is dropped.
+    pub fn look_at(self: &Arc<Self>, key: Key) -> Look {
+        self.underway.begin(key.clone());
+        Look {
+            context: Arc::clone(self),
+            key,
+        }
+    }
+
     /// Looks at a datastore soon.
     pub fn wake_store(&self, name: &str) {
         let _ = self.wake_datastore.send(name.to_owned());
+    }
+}
+
+/// A look at a tenant that is under way.
+pub struct Look {
+    context: Arc<Context>,
+    key: Key,
+}
+
+impl Drop for Look {
+    fn drop(&mut self) {
+        let told = self.context.underway.end(&self.key);
+        let news = |version: &Option<String>| self.context.versions.is_news(version.as_deref());
+        if told.iter().any(news) {
+            self.context.wake(self.key.clone());
+        }
     }
 }

@@ -62,14 +62,9 @@ pub(crate) async fn tenants(
     loop {
         match stream.try_next().await {
             Ok(Some(tenant)) => {
+                let key = (tenant.namespace().unwrap_or_default(), tenant.name_any());
                 let version = tenant.resource_version();
-                if !context
-                    .versions
-                    .heard(control_plane::PLURAL, version.as_deref())
-                {
-                    continue;
-                }
-                context.wake((tenant.namespace().unwrap_or_default(), tenant.name_any()));
+                context.told(key, control_plane::PLURAL, version.as_deref());
             }
             Ok(None) => return,
             Err(error) => {
@@ -183,17 +178,14 @@ async fn labelled(context: Arc<Context>, resource: ApiResource, listed: impl FnO
     let changed = move |change: Change| match change {
         Change::One(metadata) => {
             let version = metadata.resource_version.as_deref();
-            // A reconcile goes on with what it was answered until nothing changes any more.
-            if !owners.versions.heard(&plural, version) {
-                return;
-            }
             let name = metadata
                 .labels
                 .as_ref()
                 .and_then(|all| all.get(labels::NAME))
                 .cloned();
+            // A reconcile goes on with what it was answered until nothing changes any more.
             if let (Some(namespace), Some(name)) = (metadata.namespace, name) {
-                owners.wake((namespace, name));
+                owners.told((namespace, name), &plural, version);
             }
         }
         Change::Any => wake_all(&owners),

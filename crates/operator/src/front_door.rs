@@ -47,7 +47,10 @@ pub async fn addresses(
     }
     // Only node proxies have addresses pinned; for all others DNS is asked by whoever connects.
     if found.is_empty() && has_node_proxy(tenant) {
-        found = resolve(&names.api).await;
+        found = settled(
+            resolve(&names.api).await,
+            steward_plan::remembered(tenant, &names.api),
+        );
     }
     found.sort();
     found.dedup();
@@ -95,5 +98,38 @@ async fn resolve(name: &str) -> Vec<IpAddr> {
         Ok(Ok(found)) => found.map(|address| address.ip()).collect(),
         // Not to be in DNS yet is told by the knock at the endpoint.
         Ok(Err(_)) | Err(_) => Vec::new(),
+    }
+}
+
+/// A name with many addresses may give others every time, and node proxies are replaced when theirs change: as long
+/// as one that they have is still right, they keep all. They ask DNS first anyway.
+fn settled(found: Vec<IpAddr>, known: Vec<IpAddr>) -> Vec<IpAddr> {
+    if found.iter().any(|address| known.contains(address)) {
+        known
+    } else {
+        found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn addresses(last: &[u8]) -> Vec<IpAddr> {
+        last.iter().map(|n| IpAddr::from([192, 0, 2, *n])).collect()
+    }
+
+    #[test]
+    fn a_name_whose_addresses_come_in_turns_changes_nothing() {
+        let known = addresses(&[1, 2]);
+        assert_eq!(settled(addresses(&[2, 3]), known.clone()), known);
+        assert_eq!(settled(addresses(&[1]), known.clone()), known);
+    }
+
+    #[test]
+    fn a_front_door_that_moved_is_followed() {
+        let moved = addresses(&[7, 8]);
+        assert_eq!(settled(moved.clone(), addresses(&[1, 2])), moved);
+        assert_eq!(settled(moved.clone(), Vec::new()), moved);
     }
 }

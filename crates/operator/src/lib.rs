@@ -28,4 +28,5 @@ pub mod stores;
 pub mod telemetry;
 pub mod tenant;
 pub mod trouble;
+pub mod underway;
 pub mod watches;

@@ -6,6 +6,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
+use futures::future::try_join_all;
 use jiff::Timestamp;
 use kube::{ResourceExt, runtime::reflector::ObjectRef};
 use serde_json::Value;
@@ -104,11 +105,12 @@ async fn named_secrets(
     namespace: &str,
     live: &mut Live,
 ) -> Result<(), Error> {
-    for name in steward_plan::named_secrets(tenant) {
-        let key = ObjectKey::new(Kind::Secret, namespace, name);
-        if !live.0.contains_key(&key)
-            && let Some(found) = context.engine.get(&key).await?
-        {
+    let names = steward_plan::named_secrets(tenant).into_iter();
+    let keys = names.map(|name| ObjectKey::new(Kind::Secret, namespace, name));
+    let unknown: Vec<ObjectKey> = keys.filter(|key| !live.0.contains_key(key)).collect();
+    let found = try_join_all(unknown.iter().map(|key| context.engine.get(key))).await?;
+    for (key, found) in unknown.into_iter().zip(found) {
+        if let Some(found) = found {
             live.insert(key, found);
         }
     }

@@ -31,6 +31,7 @@ use crate::{
     platform,
     reach::Reaches,
     tenant::{Key, Tenants},
+    underway::Underway,
 };
 
 /// What the operator may be given besides flags: for tests, and for programs that embed it.
@@ -220,6 +221,7 @@ fn build(
         engine: Engine::new(client.clone(), Cluster::Management, extras.metrics.clone())
             .with_versions(versions.clone()),
         versions,
+        underway: Underway::default(),
         settings: config.settings(),
         access: config.tenant_access,
         dial: extras.dial.clone(),

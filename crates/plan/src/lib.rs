@@ -47,3 +47,4 @@ pub use validate::{
     datastore_names, hostnames, named_secrets, validate,
 };
 pub use version::Version;
+pub use way::remembered;

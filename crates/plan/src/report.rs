@@ -41,13 +41,32 @@ pub fn report(
     let generation = observed.tenant.metadata.generation;
     status.conditions = merge(&old.conditions, &findings, generation, observed.now);
     status.observed_generation = generation;
-    let mut events = changes(applied);
-    events.extend(news(&old, &status));
+    let events = tidings(changes(applied), news(&old, &status), &old);
     Report {
         status,
         events,
         next_check: plan.next_check,
     }
+}
+
+/// All events. What a new tenant achieves with its first look is one: it is made, and is so far.
+fn tidings(
+    mut changes: Vec<Event>,
+    mut news: Vec<Event>,
+    old: &TenantControlPlaneStatus,
+) -> Vec<Event> {
+    if let Some(created) = changes.first_mut().filter(|_| old.conditions.is_empty()) {
+        let calm = |event: &mut Event| event.kind == EventKind::Normal;
+        let so_far: Vec<String> = news
+            .extract_if(.., calm)
+            .map(|event| event.reason)
+            .collect();
+        if !so_far.is_empty() {
+            created.note = format!("{}; {}", created.note, so_far.join(", "));
+        }
+    }
+    changes.extend(news);
+    changes
 }
 
 /// When to look again for a hostname that somebody else has.

@@ -7,6 +7,7 @@ use std::net::IpAddr;
 
 use serde_json::Value;
 use steward_api::{
+    TenantControlPlane,
     conditions::{ConditionType, Reason},
     tenant_control_plane::{ExposureMode, ExposureStatus, PreviousExposure},
 };
@@ -317,7 +318,7 @@ fn wanted(tenant: &Validated, observed: &Observed) -> Result<Way, Wait> {
                 port,
                 konnectivity_host: names.konnectivity.clone(),
                 konnectivity_port: port,
-                addresses: front_door(tenant, observed),
+                addresses: front_door(tenant, observed, &names.api),
             });
         }
         Exposure::LoadBalancer => {
@@ -426,7 +427,7 @@ fn load_balancer(object: Option<&Value>) -> Vec<String> {
 
 /// Addresses of the front door: what the user says, what its Ingress' status says, what
 /// the operator found in a Gateway or its Service.
-fn front_door(tenant: &Validated, observed: &Observed) -> Vec<IpAddr> {
+fn front_door(tenant: &Validated, observed: &Observed, host: &str) -> Vec<IpAddr> {
     let names = &tenant.names;
     // The Ingress of a tenant that moves to a Gateway speaks for the old way.
     let ingress = observed
@@ -444,7 +445,23 @@ fn front_door(tenant: &Validated, observed: &Observed) -> Vec<IpAddr> {
             .filter_map(|text| text.parse::<IpAddr>().ok()),
     );
     all.extend(&observed.platform.front_door);
+    if all.is_empty() {
+        return remembered(&observed.tenant, host);
+    }
     let mut seen = std::collections::BTreeSet::new();
     all.retain(|address| seen.insert(*address));
     all
+}
+
+/// Where the front door of this name was when somebody could last say: a name server that fails, or a controller that
+/// wipes its status when it restarts, must not take from node proxies what they have for just that case.
+pub fn remembered(tenant: &TenantControlPlane, host: &str) -> Vec<IpAddr> {
+    let status = tenant.status.as_ref();
+    let known = status.and_then(|status| status.exposure.as_ref());
+    let known = known.filter(|known| known.hostname.as_deref() == Some(host));
+    let addresses = known.map_or(&[][..], |known| &known.addresses);
+    addresses
+        .iter()
+        .filter_map(|text| text.parse().ok())
+        .collect()
 }

@@ -1,14 +1,13 @@
 //! The front doors other people run, and the documents that describe this system: each
 //! carries tenants, and their workers and pods with nothing else in reach.
 
-mod haproxy;
 mod seeds;
 
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail, ensure};
-use steward_e2e::{Stage, Tenant, Watch, wait_for};
+use anyhow::{Context, Result, ensure};
+use steward_e2e::{Stage, Tenant, Watch, front_door, wait_for};
 use steward_lab::images::catalogue::Item;
 use steward_lab::parts::Release;
 
@@ -28,27 +27,6 @@ spec:
     )
 }
 
-async fn install(stage: &Stage, name: &str) -> Result<Ipv4Addr> {
-    let file = format!("{}/front-doors/{name}.yaml", env!("CARGO_MANIFEST_DIR"));
-    let manifest = std::fs::read_to_string(&file).with_context(|| file.clone())?;
-    stage.apply(&manifest).await?;
-    let deployment = format!("deployment/{name}");
-    let rolled = stage
-        .kubectl(&[
-            "rollout",
-            "status",
-            "-n",
-            name,
-            &deployment,
-            "--timeout=180s",
-        ])
-        .await;
-    if let Err(error) = rolled {
-        bail!("{error:#}\n{}", stage.what_happened(name).await);
-    }
-    stage.address_of(name, name).await
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn every_front_door_carries_tenants_in_every_way_it_knows() -> Result<()> {
     let stage = Stage::bare("doors", 6).await?;
@@ -64,7 +42,7 @@ async fn every_front_door_carries_tenants_in_every_way_it_knows() -> Result<()> 
     for namespace in ["tenants", "apezzuto", "kcm-system"] {
         stage.kubectl(&["create", "namespace", namespace]).await?;
     }
-    let traefik = install(&stage, "traefik").await?;
+    let traefik = front_door::install(&stage, "traefik").await?;
     stage.name("*.traefik.example.com", traefik)?;
     // Stays to the end, and with it one watch of its pod: whatever else is routed by the same
     // front door, and the others that come and go, must not be felt.
@@ -76,7 +54,7 @@ async fn every_front_door_carries_tenants_in_every_way_it_knows() -> Result<()> 
     seeds::the_first(&stage, traefik).await?;
     seeds::the_fourth(&stage).await?;
     seeds::the_second_and_the_fifth(&stage).await?;
-    let haproxy = install(&stage, "haproxy-ingress").await?;
+    let haproxy = front_door::install(&stage, "haproxy-ingress").await?;
     seeds::the_third(&stage, haproxy).await?;
     its_own_route_changes(&stage).await?;
     let age = watch.still_hears_after(Duration::from_mins(5)).await?;

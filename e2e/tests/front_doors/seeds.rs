@@ -5,10 +5,10 @@ use std::net::Ipv4Addr;
 
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
+use steward_e2e::haproxy::{self, Haproxy};
 use steward_e2e::{Stage, Tenant, wait_for};
 use steward_lab::{HostId, parts::Release};
 
-use crate::haproxy::Haproxy;
 use crate::{condition, delete, worker_and_pod};
 
 async fn apply_example(stage: &Stage, name: &str) -> Result<()> {
@@ -108,7 +108,7 @@ metadata: { name: haproxy }
 spec: { controller: haproxy.org/ingress-controller/haproxy }
 ";
     stage.apply(class).await?;
-    stage.name("*.clastix.cloud", Ipv4Addr::new(10, 10, 0, 2))?;
+    stage.name("*.clastix.cloud", haproxy::ADDRESS)?;
     apply_example(stage, "seed-2-ingress-domain").await?;
     let haproxy = Haproxy::start(stage, "apezzuto").await?;
     let tenant = stage.tenant("apezzuto", "tenant-00").await?;
@@ -121,13 +121,13 @@ spec: { controller: haproxy.org/ingress-controller/haproxy }
         ),
     ];
     ensure!(found == wanted, "{found:?}");
-    let fence = stage.fence_in(4, haproxy.address)?;
+    let fence = stage.fence_in(4, haproxy::ADDRESS)?;
     worker_and_pod(stage, &tenant, 4).await?;
     fence.heal()?;
     haproxy.stop().await?;
     delete(stage, "apezzuto", "tenant-00").await?;
 
-    stage.name("*.k0s.enopax.io", Ipv4Addr::new(10, 10, 0, 2))?;
+    stage.name("*.k0s.enopax.io", haproxy::ADDRESS)?;
     apply_example(stage, "seed-5-hosted-control-plane").await?;
     let haproxy = Haproxy::start(stage, "kcm-system").await?;
     let tenant = stage.tenant("kcm-system", "cluster01").await?;

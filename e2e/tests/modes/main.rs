@@ -71,7 +71,7 @@ async fn a_tenant_changes_its_ways_and_nobody_notices() -> Result<()> {
     let address = SocketAddr::from((scene.front_door, 443));
     let target = Target::of(tenant, NAME, address).await?;
     let client = scene.stage.lab.client_host();
-    let mut pods = PodLoad::start(tenant, &target.uid, 4, 5).await?;
+    let mut pods = PodLoad::start(tenant, &scene.stage.lab.worker(1)?, &target.uid, (4, 5)).await?;
     let outside = Crowd::start(&client, &target, 40)?;
     let mut steps: Vec<(&str, Figures)> = Vec::new();
     let mut step = |what, figures: Figures| {

@@ -2,14 +2,12 @@
 //! API, each with a worker that can reach nothing but the gateway's port 443 and the name
 //! server, and with pods that need not know.
 
-mod bootstrap;
-mod inside;
 mod neighbours;
-mod outside;
 mod secrets;
 
 use anyhow::Result;
-use steward_e2e::{Stage, Watch};
+use steward_e2e::promises::{self, clients, nodes, pods};
+use steward_e2e::{Resident, Stage, Watch};
 
 const DOMAIN: &str = "k8s.example.com";
 
@@ -78,36 +76,44 @@ async fn two_tenants_share_one_address_and_their_pods_need_not_know() -> Result<
     stage
         .apply(&tenant("t2", &by_gateway("t2"), addons))
         .await?;
-    let t1 = stage.tenant("tenants", "t1").await?;
-    let t2 = stage.tenant("tenants", "t2").await?;
+    let t1 = resident(&stage, "t1", 1).await?;
+    let t2 = resident(&stage, "t2", 2).await?;
 
     // Kept for the rest of the story: dropping them would open the way again.
     let _fences = [
         stage.fence_in(1, front_door)?,
         stage.fence_in(2, front_door)?,
     ];
-    bootstrap::a_node_comes_up_from_nothing(&stage, &t1).await?;
-    t2.join(&stage.lab.worker(2)?).await?;
-    t2.node_ready("worker-2").await?;
+    nodes::nodes_come_up_from_nothing(&stage, std::slice::from_ref(&t1)).await?;
+    t2.tenant.join(&t2.worker(&stage)?).await?;
+    t2.tenant.node_ready(&t2.node()).await?;
 
-    for tenant in [&t1, &t2] {
-        outside::kubectl_works_by_hostname(tenant).await?;
-        inside::pods_ask_their_own_api_server(&stage, tenant).await?;
+    for resident in [&t1, &t2] {
+        clients::kubectl_works_by_hostname(resident).await?;
+        pods::they_ask_their_own_api_server(&stage, resident).await?;
     }
-    let watch = Watch::begin(&t1).await?;
-    for tenant in [&t1, &t2] {
-        outside::logs_ports_and_measurements_come_back(&stage, tenant).await?;
+    let watch = Watch::begin(&t1.tenant).await?;
+    for resident in [&t1, &t2] {
+        clients::logs_ports_and_measurements_come_back(&stage, resident).await?;
     }
-    neighbours::credentials_of_one_are_refused_by_the_other(&stage, &t1, &t2).await?;
+    promises::neighbours::credentials_of_one_are_refused_by_the_other(&stage, &t1, &t2).await?;
+    promises::neighbours::a_tunnel_under_a_neighbours_name_leads_nowhere(&stage, &t1, &t2).await?;
     neighbours::an_unknown_name_gets_an_alert(&stage, &front_door.to_string()).await?;
     neighbours::a_name_is_its_older_owners(&stage).await?;
     neighbours::a_name_without_a_good_record_is_told(&stage, front_door).await?;
-    neighbours::a_tunnel_under_a_neighbours_name_leads_nowhere(&stage, &t1, &t2).await?;
-    neighbours::only_allowed_sources_get_in(&stage, &t1).await?;
-    neighbours::connections_are_limited_per_tenant(&stage, &t1, &t2).await?;
+    neighbours::only_allowed_sources_get_in(&stage, &t1.tenant).await?;
+    neighbours::connections_are_limited_per_tenant(&stage, &t1.tenant, &t2.tenant).await?;
     // Its own route changed meanwhile; the request that is open did not feel it.
     let age = watch.still_hears().await?;
     println!("one watch has been open for {} s", age.as_secs());
     secrets::are_written_down_nowhere(&stage).await?;
-    neighbours::deleting_a_tenant_leaves_nothing(&stage, &t2).await
+    neighbours::deleting_a_tenant_leaves_nothing(&stage, &t2.tenant).await
+}
+
+async fn resident(stage: &Stage, name: &str, worker: u8) -> Result<Resident> {
+    Ok(Resident {
+        tenant: stage.tenant("tenants", name).await?,
+        host: format!("{name}.{DOMAIN}"),
+        worker,
+    })
 }

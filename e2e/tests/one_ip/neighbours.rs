@@ -1,93 +1,13 @@
-//! What tenants behind one address can not do to each other, and who may come in at all.
+//! Whose a name is, and who may come in at all.
 
 use anyhow::{Context, Result, ensure};
+use steward_e2e::promises::neighbours::asked_for_nobody;
 use steward_e2e::{Stage, Tenant, wait_for};
 
 use crate::{DOMAIN, by_ingress, tenant};
 
-/// The verification of the server is skipped on purpose: it would already refuse; here the
-/// neighbour's API server itself has to. First a certificate, then a token.
-pub(crate) async fn credentials_of_one_are_refused_by_the_other(
-    stage: &Stage,
-    t1: &Tenant,
-    t2: &Tenant,
-) -> Result<()> {
-    let kubeconfig = t1.kubeconfig().display().to_string();
-    let server = format!("https://{}.{DOMAIN}:443", t2.name());
-    let mut words = vec!["kubectl", "--kubeconfig", &kubeconfig, "--server", &server];
-    words.extend(["--insecure-skip-tls-verify", "get", "namespaces"]);
-    let output = stage.lab.client_host().exec(&words).await?;
-    let said = String::from_utf8_lossy(&output.stderr);
-    ensure!(
-        !output.status.success() && said.contains("must be logged in"),
-        "t1's administrator in t2: {said}"
-    );
-    let token = t1.kubectl(&["create", "token", "default"]).await?;
-    let header = format!("Authorization: Bearer {}", token.trim());
-    let url = format!("{server}/api");
-    let words = [
-        "curl",
-        "-ksS",
-        "-o",
-        "/dev/null",
-        "-w",
-        "%{http_code}",
-        "-H",
-        &header,
-        &url,
-    ];
-    let code = stage.lab.client_host().run(&words).await?;
-    ensure!(code == "401", "t1's token in t2: {code}");
-    Ok(())
-}
-
-/// A node proxy of t1's that dials under t2's name: it refuses what answers there. One that
-/// was given t2's CA gets as far as t2's API server, and t1's token no further.
-pub(crate) async fn a_tunnel_under_a_neighbours_name_leads_nowhere(
-    stage: &Stage,
-    t1: &Tenant,
-    t2: &Tenant,
-) -> Result<()> {
-    let token = t1.kubectl(&["create", "token", "default"]).await?;
-    let through = async |ca: &Tenant, port: u16| -> Result<String> {
-        let path = "jsonpath={.data.ca\\.crt}";
-        let words = ["get", "configmap", "kube-root-ca.crt", "-o", path];
-        let file = stage.folder().join(format!("{}.crt", ca.name()));
-        std::fs::write(&file, ca.kubectl(&words).await?)?;
-        let (file, listen) = (file.display().to_string(), format!("127.0.0.1:{port}"));
-        let upstream = format!("{}.{DOMAIN}:443", t2.name());
-        let program = stage.program("steward-tcp-proxy")?.display().to_string();
-        let mut words = vec![
-            program.as_str(),
-            "--listen",
-            &listen,
-            "--upstream",
-            &upstream,
-        ];
-        words.extend(["--ca", &file, "--admin", "127.0.0.1:0"]);
-        let worker = stage.lab.worker(1)?;
-        let mut proxy = worker.spawn(&words)?;
-        let ask = format!(
-            "curl -ksS -o /dev/null -w '%{{http_code}}' --retry 5 --retry-connrefused --max-time 20 \
-             -H 'Authorization: Bearer {}' https://{listen}/api 2>/dev/null || true",
-            token.trim()
-        );
-        let said = worker.script(&ask).await;
-        proxy.kill().await?;
-        Ok(said?)
-    };
-    let own = through(t1, 9443).await?;
-    ensure!(own == "000", "with t1's CA: {own}");
-    let stolen = through(t2, 9444).await?;
-    ensure!(stolen == "401", "with t2's CA: {stolen}");
-    Ok(())
-}
-
 pub(crate) async fn an_unknown_name_gets_an_alert(stage: &Stage, address: &str) -> Result<()> {
-    let script = format!(
-        "openssl s_client -connect {address}:443 -servername nobody.{DOMAIN} </dev/null 2>&1 || true"
-    );
-    let seen = stage.lab.client_host().script(&script).await?;
+    let seen = asked_for_nobody(stage, address, &format!("nobody.{DOMAIN}")).await?;
     ensure!(seen.contains("unrecognized name"), "{seen}");
     Ok(())
 }

@@ -1,5 +1,5 @@
 //! Everything that carries a request is killed and replaced in turn, and every certificate
-//! renewed, while 200 clients and 50 loops in pods ask. What breaks is counted.
+//! renewed, while 200 clients and 50 pods ask. What breaks is counted.
 //!
 //! One tenant's pods go end to end, the other's through a proxy that opens TLS.
 
@@ -47,7 +47,7 @@ spec:
 struct Party<'t> {
     tenant: &'t Tenant,
     clients: Crowd,
-    pods: PodLoad<'t>,
+    pods: PodLoad,
 }
 
 /// What came of one step.
@@ -101,11 +101,12 @@ async fn party<'t>(
     number: u8,
     front_door: Ipv4Addr,
 ) -> Result<Party<'t>> {
-    tenant.join(&stage.lab.worker(number)?).await?;
+    let worker = stage.lab.worker(number)?;
+    tenant.join(&worker).await?;
     tenant.node_ready(&format!("worker-{number}")).await?;
     let name = format!("{}.k8s.example.com", tenant.name());
     let target = Target::of(tenant, &name, SocketAddr::from((front_door, 443))).await?;
-    let pods = PodLoad::start(tenant, &target.uid, 5, 5).await?;
+    let pods = PodLoad::start(tenant, &worker, &target.uid, (25, 1)).await?;
     let clients = Crowd::start(&stage.lab.client_host(), &target, 100)?;
     Ok(Party {
         tenant,

@@ -1,6 +1,7 @@
 //! What is done to the parts, one after another.
 
 use std::sync::OnceLock;
+use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use steward_e2e::{Stage, wait_for};
@@ -17,6 +18,8 @@ pub(crate) struct Step {
 }
 
 enum Act {
+    /// Shows what the machine carries when all is well.
+    Nothing,
     /// Kills the process that serves, below the one that keeps its listeners, of a program on a
     /// host: `mgmt` or `worker-N`.
     KillServing(&'static [(&'static str, &'static str)]),
@@ -34,7 +37,8 @@ enum Act {
     CertificatesInTime,
 }
 
-pub(crate) const ALL: [Step; 13] = [
+pub(crate) const ALL: [Step; 14] = [
+    step("nothing", Seamless, Act::Nothing),
     step(
         "all certificates renewed on demand",
         Seamless,
@@ -118,6 +122,10 @@ impl Step {
     /// Does it, and waits until everything runs as before.
     pub(crate) async fn run(&self, stage: &Stage) -> Result<()> {
         match &self.act {
+            Act::Nothing => {
+                tokio::time::sleep(Duration::from_secs(30)).await;
+                Ok(())
+            }
             Act::KillServing(places) => {
                 for (host, program) in *places {
                     kill(stage, host, &serving(program)).await?;

@@ -70,6 +70,14 @@ impl Versions {
         !known.written.contains(&version)
     }
 
+    /// Whether a version that was told of is not our own doing, by what is known now.
+    pub fn is_news(&self, version: Option<&str>) -> bool {
+        let (Some(known), Some(version)) = (self.lock(), number(version)) else {
+            return true;
+        };
+        !known.written.contains(&version)
+    }
+
     /// How to ask for all of a kind with these labels, as new as it has to be. In pages, unless it comes from
     /// the API server's memory, which knows none.
     pub fn list(&self, plural: &str, labels: &str) -> ListParams {

@@ -63,6 +63,7 @@ pub fn reconcile(
         if !context.leads() {
             return Ok(Action::await_change());
         }
+        let _look = context.look_at(guarded_key(&guarded));
         let started = Instant::now();
         let limit = context.timeout;
         let result = tokio::time::timeout(limit, Box::pin(guard(&guarded, &context)))
@@ -155,18 +156,20 @@ async fn follow(
     api: &Api<TenantControlPlane>,
     tenant: TenantControlPlane,
 ) -> Result<Action, Error> {
-    if let Some(written) = status::finalizer(api, &tenant, finalizers::DATASTORE, true).await? {
-        context.metrics.wrote("management", NAME, "updated");
-        let version = written.metadata.resource_version.as_deref();
-        context.versions.wrote(PLURAL, version);
-    }
     let key = key_of(&tenant);
+    // Reading needs no finalizer; whatever is written does.
+    let (claimed, observation) = futures::join!(
+        claim(context, api, &tenant),
+        Box::pin(observe::observe(context, tenant.clone()))
+    );
+    claimed?;
     let Observation {
         mut observed,
         session,
-    } = Box::pin(observe::observe(context, tenant)).await?;
+    } = observation?;
     let mut pass = 0;
     let mut changes = Vec::new();
+    let mut fulfilled = Vec::new();
     let mut settled = true;
     let written = observed.tenant.status.clone();
     let (report, error) = loop {
@@ -181,7 +184,8 @@ async fn follow(
             }
         };
         let plan = steward_plan::plan(&context.settings, &validated, &observed, &SystemKeys)?;
-        let mut done = carry_out::outside(context, &plan, observed.live.clone()).await;
+        let mut done =
+            carry_out::outside(context, &plan, observed.live.clone(), &mut fulfilled).await;
         settled = done.applied.changes.is_empty();
         let again = !settled && done.error.is_none() && pass < PASSES;
         changes.append(&mut done.applied.changes);
@@ -216,6 +220,20 @@ async fn follow(
             observed.now,
         )),
     }
+}
+
+/// From now on the tenant goes only when its data is gone.
+async fn claim(
+    context: &Context,
+    api: &Api<TenantControlPlane>,
+    tenant: &TenantControlPlane,
+) -> Result<(), Error> {
+    if let Some(written) = status::finalizer(api, tenant, finalizers::DATASTORE, true).await? {
+        context.metrics.wrote("management", NAME, "updated");
+        let version = written.metadata.resource_version.as_deref();
+        context.versions.wrote(PLURAL, version);
+    }
+    Ok(())
 }
 
 /// A tenant that should answer and does not is tried again, however little there is to do inside.

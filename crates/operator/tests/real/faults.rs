@@ -8,6 +8,7 @@ use std::{
         atomic::{AtomicUsize, Ordering},
     },
     task::{Context, Poll},
+    time::Duration,
 };
 
 use bytes::Bytes;
@@ -31,6 +32,8 @@ pub(crate) enum Fault {
     Away,
     /// One write in n, as if by chance, is answered with this code.
     Refuse(usize, u16),
+    /// Writes are carried out at once, but their answers take this long.
+    Late(Duration),
 }
 
 /// The switch, shared with the client.
@@ -133,6 +136,14 @@ where
                 Box::pin(async move {
                     let _ = carried_out.await;
                     dead.await
+                })
+            }
+            Fault::Late(pause) if write => {
+                let answer = self.inner.call(request);
+                Box::pin(async move {
+                    let answer = answer.await.map_err(Into::into);
+                    tokio::time::sleep(pause).await;
+                    answer
                 })
             }
             _ => {

@@ -44,6 +44,17 @@ fn a_tenant_becomes_available_and_then_nothing_is_written() {
 }
 
 #[test]
+fn what_a_new_tenant_achieves_at_once_is_told_in_one_event() {
+    let events = World::new(PLAIN).round().report.events;
+    let [made] = &events[..] else {
+        panic!("{events:?}")
+    };
+    assert_eq!(made.reason, "Created");
+    assert!(made.note.contains("CertificatesReady"), "{made:?}");
+    assert!(made.note.contains("DatastoreReady"), "{made:?}");
+}
+
+#[test]
 fn a_tenant_needs_few_writes() {
     let mut world = World::new(PLAIN);
     let writes: usize = (0..3)

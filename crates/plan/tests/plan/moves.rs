@@ -413,6 +413,32 @@ fn a_front_door_that_fails_makes_a_named_tenant_unavailable_with_the_reason() {
     assert!(!world.holds(ConditionType::Available));
 }
 
+/// Traefik's own kind has no status: DNS tells where the front door is, and may fail when it is needed most.
+#[test]
+fn node_proxies_keep_the_addresses_they_know_when_nobody_can_tell_them() {
+    let mut world = World::new(INGRESS);
+    let control_plane = &mut world.observed.tenant.spec.control_plane;
+    control_plane.ingress.as_mut().unwrap().controller_type = IngressControllerType::Traefik;
+    world.settle();
+    let pinned = |world: &World| {
+        let proxy = world
+            .inside
+            .get(Kind::DaemonSet, "kube-system", "steward-tcp-proxy");
+        let container = &proxy.unwrap()["spec"]["template"]["spec"]["containers"][0];
+        container["args"].to_string().contains("--pin=192.0.2.50")
+    };
+    assert!(pinned(&world));
+    world.observed.platform.front_door.clear();
+    let round = world.round();
+    assert_eq!(round.writes, 0);
+    assert!(pinned(&world));
+    // Under another name the front door may be elsewhere.
+    let control_plane = &mut world.observed.tenant.spec.control_plane;
+    control_plane.ingress.as_mut().unwrap().hostname = Some("other.example.com".into());
+    world.settle();
+    assert!(!pinned(&world));
+}
+
 #[test]
 fn a_mode_that_is_left_leaves_nothing_behind() {
     let mut world = World::new(INGRESS);

@@ -4,10 +4,10 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use steward_e2e::{Stage, Tenant, wait_for};
 use tokio::io::AsyncReadExt;
 
-use crate::inside::PYTHON_WORDS;
+use super::pods::PYTHON_WORDS;
+use crate::{Resident, Stage, Tenant, wait_for};
 
 /// Measurements of nodes as metrics-server serves them: one fixed answer, over real TLS.
 const MEASURES: &str = r#"
@@ -76,28 +76,30 @@ spec:
     )
 }
 
-pub(crate) async fn kubectl_works_by_hostname(tenant: &Tenant) -> Result<()> {
+/// The kubeconfig says the hostname, and it answers.
+pub async fn kubectl_works_by_hostname(resident: &Resident) -> Result<()> {
+    let tenant = &resident.tenant;
     let server = "jsonpath={.clusters[0].cluster.server}";
     let server = tenant.kubectl(&["config", "view", "-o", server]).await?;
-    let wanted = format!("https://{}.k8s.example.com:443", tenant.name());
+    let wanted = format!("https://{}:443", resident.host);
     ensure!(server == wanted, "{server}");
     let namespaces = tenant.kubectl(&["get", "namespaces", "-o", "name"]).await?;
     ensure!(namespaces.contains("namespace/kube-system"), "{namespaces}");
     Ok(())
 }
 
-pub(crate) async fn logs_ports_and_measurements_come_back(
+/// `logs -f`, `port-forward`, `top`: all that needs a way back into the tenant.
+pub async fn logs_ports_and_measurements_come_back(
     stage: &Stage,
-    tenant: &Tenant,
+    resident: &Resident,
 ) -> Result<()> {
-    let node = tenant.kubectl(&["get", "nodes", "-o", "name"]).await?;
-    let node = node.trim().trim_start_matches("node/");
-    tenant.pod("measures", &measures(node)).await?;
+    let (tenant, node) = (&resident.tenant, resident.node());
+    tenant.pod("measures", &measures(&node)).await?;
     logs_are_followed(stage, tenant).await?;
-    a_port_is_forwarded(stage, tenant).await?;
+    a_port_is_forwarded(stage, resident).await?;
     wait_for("kubectl top", 180, async || {
         let top = tenant.kubectl(&["top", "node"]).await?;
-        ensure!(top.contains(node) && top.contains("123m"), "{top}");
+        ensure!(top.contains(&node) && top.contains("123m"), "{top}");
         Ok(())
     })
     .await
@@ -143,11 +145,15 @@ async fn logs_are_followed(stage: &Stage, tenant: &Tenant) -> Result<()> {
     Ok(())
 }
 
-async fn a_port_is_forwarded(stage: &Stage, tenant: &Tenant) -> Result<()> {
-    let mut forward = tenant.forward("pod/measures", "18443:8443")?;
-    let url = "https://127.0.0.1:18443/apis/metrics.k8s.io/v1beta1/nodes";
+async fn a_port_is_forwarded(stage: &Stage, resident: &Resident) -> Result<()> {
+    // Several residents may be asked at once.
+    let port = 18_000 + u16::from(resident.worker);
+    let mut forward = resident
+        .tenant
+        .forward("pod/measures", &format!("{port}:8443"))?;
+    let url = format!("https://127.0.0.1:{port}/apis/metrics.k8s.io/v1beta1/nodes");
     let answered = wait_for("an answer through port-forward", 120, async || {
-        let words = ["curl", "-ksS", "--max-time", "10", url];
+        let words = ["curl", "-ksS", "--max-time", "10", &url];
         let answer = stage.lab.client_host().run(&words).await?;
         ensure!(answer.contains("NodeMetricsList"), "{answer}");
         Ok(())

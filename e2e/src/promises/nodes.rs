@@ -3,9 +3,11 @@
 //! something later.
 
 use anyhow::{Context, Result, ensure};
-use steward_e2e::{Stage, Tenant, wait_for};
+use futures::future::try_join_all;
 use steward_lab::dns::Mood;
 use steward_lab::{Host, Nudge};
+
+use crate::{Resident, Stage, wait_for};
 
 const CNI: &str = "/etc/cni/net.d/10-lab.conflist";
 
@@ -28,38 +30,52 @@ spec:
   - name: controller
     image: steward.lab/toolbox:1
     imagePullPolicy: IfNotPresent
-    command: [ sh, -c, 'exec -a kubectl /machine$KUBECTL taint node worker-1 node.cloudprovider.kubernetes.io/uninitialized-' ]
+    command: [ sh, -c, 'exec -a kubectl /machine$KUBECTL taint node NODE node.cloudprovider.kubernetes.io/uninitialized-' ]
     env: [ { name: KUBECTL, value: PROGRAM } ]
     volumeMounts: [ { name: machine, mountPath: /machine, readOnly: true } ]
   volumes: [ { name: machine, hostPath: { path: / } } ]
 ";
 
-pub(crate) async fn a_node_comes_up_from_nothing(stage: &Stage, tenant: &Tenant) -> Result<()> {
-    let worker = stage.lab.worker(1)?;
-    let cni = std::fs::read_to_string(worker.path(CNI)).context("the lab's CNI")?;
-    std::fs::remove_file(worker.path(CNI))?;
-
-    join_under_a_cloud(stage, tenant, &worker).await?;
-    the_node_waits_for_its_cloud_and_its_network(tenant).await?;
-    the_node_answers_for_the_api_server(&worker).await?;
-    without_a_name_server_too(stage, &worker).await?;
-    the_cloud_controller_gets_through(tenant, &worker).await?;
+/// Of all of them at once, each step of one beside that of the others. Their tenants have no CoreDNS yet.
+pub async fn nodes_come_up_from_nothing(stage: &Stage, residents: &[Resident]) -> Result<()> {
+    let mut networks = Vec::new();
+    for resident in residents {
+        let file = resident.worker(stage)?.path(CNI);
+        networks.push((std::fs::read(&file).context("the lab's CNI")?, file.clone()));
+        std::fs::remove_file(file)?;
+    }
+    try_join_all(residents.iter().map(|one| join_under_a_cloud(stage, one))).await?;
+    let waiting = residents
+        .iter()
+        .map(the_node_waits_for_its_cloud_and_its_network);
+    try_join_all(waiting).await?;
+    everyone_answers(stage, residents).await?;
+    without_a_name_server_too(stage, residents).await?;
+    let clouds = residents
+        .iter()
+        .map(|one| the_cloud_controller_gets_through(stage, one));
+    try_join_all(clouds).await?;
 
     // containerd looks again when a file is written, not when one appears.
-    std::fs::write(worker.path(CNI), cni)?;
-    tenant.node_ready("worker-1").await?;
-    core_dns_comes_last(stage, tenant).await
+    for (network, file) in networks {
+        std::fs::write(file, network)?;
+    }
+    for resident in residents {
+        resident.tenant.node_ready(&resident.node()).await?;
+    }
+    try_join_all(residents.iter().map(|one| core_dns_comes_last(stage, one))).await?;
+    Ok(())
 }
 
 /// `kubeadm join` with the one flag that nodes of a cloud have.
-async fn join_under_a_cloud(stage: &Stage, tenant: &Tenant, worker: &Host) -> Result<()> {
-    let command = tenant.join_command().await?;
+async fn join_under_a_cloud(stage: &Stage, resident: &Resident) -> Result<()> {
+    let command = resident.tenant.join_command().await?;
     let words: Vec<&str> = command.split_whitespace().collect();
     let [_, _, endpoint, _, token, _, hash] = words[..] else {
         anyhow::bail!("not a join command as known: {command}");
     };
-    ensure!(endpoint == "t1.k8s.example.com:443", "{endpoint}");
-    let file = stage.folder().join("join.yaml");
+    ensure!(endpoint == format!("{}:443", resident.host), "{endpoint}");
+    let file = stage.folder().join(format!("{}.join", resident.host));
     let config = format!(
         "apiVersion: kubeadm.k8s.io/v1beta4
 kind: JoinConfiguration
@@ -72,12 +88,14 @@ nodeRegistration:
     );
     std::fs::write(&file, config)?;
     let file = file.display().to_string();
+    let worker = resident.worker(stage)?;
     worker.run(&["kubeadm", "join", "--config", &file]).await?;
     Ok(())
 }
 
-async fn the_node_waits_for_its_cloud_and_its_network(tenant: &Tenant) -> Result<()> {
-    let taints = ["get", "node", "worker-1", "-o", "jsonpath={.spec.taints}"];
+async fn the_node_waits_for_its_cloud_and_its_network(resident: &Resident) -> Result<()> {
+    let (tenant, node) = (&resident.tenant, resident.node());
+    let taints = ["get", "node", &node, "-o", "jsonpath={.spec.taints}"];
     let found = tenant.kubectl(&taints).await?;
     ensure!(
         found.contains("node.cloudprovider.kubernetes.io/uninitialized"),
@@ -93,9 +111,7 @@ async fn the_node_waits_for_its_cloud_and_its_network(tenant: &Tenant) -> Result
     })
     .await?;
     let ready = "jsonpath={.status.conditions[?(@.type==\"Ready\")].status}";
-    let ready = tenant
-        .kubectl(&["get", "node", "worker-1", "-o", ready])
-        .await?;
+    let ready = tenant.kubectl(&["get", "node", &node, "-o", ready]).await?;
     ensure!(ready == "False", "the node has a network already: {ready}");
     Ok(())
 }
@@ -112,30 +128,44 @@ async fn the_node_answers_for_the_api_server(worker: &Host) -> Result<()> {
     .await
 }
 
+async fn everyone_answers(stage: &Stage, residents: &[Resident]) -> Result<()> {
+    for resident in residents {
+        the_node_answers_for_the_api_server(&resident.worker(stage)?).await?;
+    }
+    Ok(())
+}
+
 /// Its name server gone and itself killed, the proxy comes back: it knows the addresses.
-async fn without_a_name_server_too(stage: &Stage, worker: &Host) -> Result<()> {
+async fn without_a_name_server_too(stage: &Stage, residents: &[Resident]) -> Result<()> {
     stage.lab.dns_mood(Mood::Fails)?;
-    let killed = worker.nudge_all("steward-tcp-proxy", Nudge::Kill);
-    ensure!(killed > 0, "no node proxy runs on {}", worker.id());
-    let outcome = the_node_answers_for_the_api_server(worker).await;
-    let lookup = worker
-        .exec(&["getent", "hosts", "t1.k8s.example.com"])
-        .await?;
+    let outcome = with_the_proxies_killed(stage, residents).await;
     stage.lab.dns_mood(Mood::Answers)?;
-    ensure!(!lookup.status.success(), "the name server still answers");
     outcome
 }
 
-async fn the_cloud_controller_gets_through(tenant: &Tenant, worker: &Host) -> Result<()> {
-    let program = kubectl_on(worker).await?;
-    tenant
-        .apply(&CLOUD_CONTROLLER.replace("PROGRAM", &program))
-        .await?;
+async fn with_the_proxies_killed(stage: &Stage, residents: &[Resident]) -> Result<()> {
+    for resident in residents {
+        let worker = resident.worker(stage)?;
+        let killed = worker.nudge_all("steward-tcp-proxy", Nudge::Kill);
+        ensure!(killed > 0, "no node proxy runs on {}", worker.id());
+        let lookup = worker.exec(&["getent", "hosts", &resident.host]).await?;
+        ensure!(!lookup.status.success(), "the name server still answers");
+    }
+    everyone_answers(stage, residents).await
+}
+
+async fn the_cloud_controller_gets_through(stage: &Stage, resident: &Resident) -> Result<()> {
+    let program = kubectl_on(&resident.worker(stage)?).await?;
+    let (tenant, node) = (&resident.tenant, resident.node());
+    let controller = CLOUD_CONTROLLER
+        .replace("PROGRAM", &program)
+        .replace("NODE", &node);
+    tenant.apply(&controller).await?;
     wait_for(
         "the cloud controller to initialize the node",
         180,
         async || {
-            let words = ["get", "node", "worker-1", "-o", "jsonpath={.spec.taints}"];
+            let words = ["get", "node", &node, "-o", "jsonpath={.spec.taints}"];
             let taints = tenant.kubectl(&words).await?;
             ensure!(!taints.contains("uninitialized"), "{taints}");
             Ok(())
@@ -152,30 +182,15 @@ pub(crate) async fn kubectl_on(worker: &Host) -> Result<String> {
     Ok(path.trim().to_owned())
 }
 
-async fn core_dns_comes_last(stage: &Stage, tenant: &Tenant) -> Result<()> {
+async fn core_dns_comes_last(stage: &Stage, resident: &Resident) -> Result<()> {
+    let tenant = &resident.tenant;
     let patch = r#"{"spec":{"addons":{"coreDNS":{}}}}"#;
-    let target = [
-        "patch",
-        "tcp",
-        "t1",
-        "-n",
-        "tenants",
-        "--type=merge",
-        "-p",
-        patch,
-    ];
-    stage.kubectl(&target).await?;
+    stage
+        .patch(tenant.namespace(), tenant.name(), patch)
+        .await?;
     wait_for("CoreDNS to be ready", 180, async || {
-        let ready = "jsonpath={.status.readyReplicas}";
-        let words = [
-            "get",
-            "deployment",
-            "coredns",
-            "-n",
-            "kube-system",
-            "-o",
-            ready,
-        ];
+        let mut words = vec!["get", "deployment", "coredns", "-n", "kube-system"];
+        words.extend(["-o", "jsonpath={.status.readyReplicas}"]);
         let ready = tenant.kubectl(&words).await?;
         ensure!(ready.parse::<u32>().is_ok_and(|n| n > 0), "{ready:?} ready");
         Ok(())

@@ -11,38 +11,66 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
-use steward_e2e::{Stage, wait_for};
 use tokio::process::Child;
+
+use crate::{Stage, wait_for};
 
 const CLASS: &str = "haproxy";
 const PASSTHROUGH: &str = "haproxy.org/ssl-passthrough";
+/// In a backend that has none.
+const NO_PODS: &str = "  # no pods\n";
+
+/// Where it listens: the management host's own address.
+pub const ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 10, 0, 2);
 
 /// A running HAProxy on port 443 of the management host. Dropping it ends it.
-pub(crate) struct Haproxy {
+pub struct Haproxy {
     process: Child,
-    pub(crate) address: Ipv4Addr,
+    namespace: String,
 }
 
 impl Haproxy {
     /// Starts with what the Ingresses of a namespace say, once each has pods behind it.
-    pub(crate) async fn start(stage: &Stage, namespace: &str) -> Result<Self> {
-        let address = Ipv4Addr::new(10, 10, 0, 2);
+    pub async fn start(stage: &Stage, namespace: &str) -> Result<Self> {
         let what = format!("routes of namespace {namespace}");
-        let config = wait_for(&what, 240, async || translate(stage, namespace).await).await?;
+        let config = wait_for(&what, 240, async || {
+            let config = translate(stage, namespace).await?;
+            ensure!(!config.contains(NO_PODS), "no pods yet: {config}");
+            Ok(config)
+        })
+        .await?;
         let file = stage.folder().join("haproxy.cfg");
         std::fs::write(&file, config)?;
-        let file = file.display().to_string();
-        let process = stage.lab.mgmt().spawn(&["haproxy", "-db", "-f", &file])?;
-        Ok(Self { process, address })
+        let (file, pid) = (file.display().to_string(), pid_file(stage));
+        let words = ["haproxy", "-W", "-db", "-p", &pid, "-f", &file];
+        Ok(Self {
+            process: stage.lab.mgmt().spawn(&words)?,
+            namespace: namespace.to_owned(),
+        })
     }
 
-    pub(crate) async fn stop(mut self) -> Result<()> {
+    /// Translates anew and lets a new process take over, as the controller does when routes change. The old
+    /// one serves what it has to its end.
+    pub async fn reload(&self, stage: &Stage) -> Result<()> {
+        let config = translate(stage, &self.namespace).await?;
+        std::fs::write(stage.folder().join("haproxy.cfg"), config)?;
+        let reload = format!("kill -USR2 $(cat {})", pid_file(stage));
+        stage.lab.mgmt().script(&reload).await?;
+        Ok(())
+    }
+
+    /// Ends it, and every connection with it.
+    pub async fn stop(mut self) -> Result<()> {
         self.process.kill().await?;
         tokio::time::timeout(Duration::from_secs(30), self.process.wait())
             .await
             .context("HAProxy did not end")??;
         Ok(())
     }
+}
+
+fn pid_file(stage: &Stage) -> String {
+    stage.folder().join("haproxy.pid").display().to_string()
 }
 
 async fn read(stage: &Stage, words: &[&str]) -> Result<Vec<Value>> {
@@ -104,13 +132,14 @@ async fn servers(stage: &Stage, namespace: &str, service: &Value) -> Result<(Str
         };
         for endpoint in slice["endpoints"].as_array().into_iter().flatten() {
             let address = endpoint["addresses"][0].as_str().context("no address")?;
-            ensure!(
-                endpoint["conditions"]["ready"] == true,
-                "{address} is not ready"
-            );
+            if endpoint["conditions"]["ready"] != true {
+                continue;
+            }
             writeln!(lines, "  server {address} {address}:{}", target["port"])?;
         }
     }
-    ensure!(!lines.is_empty(), "Service {name} has no pods yet");
+    if lines.is_empty() {
+        lines.push_str(NO_PODS);
+    }
     Ok((format!("{namespace}_svc_{name}_{number}"), lines))
 }

@@ -2,9 +2,9 @@
 //! with a client certificate, in several languages, for minutes.
 
 use anyhow::{Result, ensure};
-use steward_e2e::{Pod, Stage, Tenant};
 
-use crate::bootstrap::kubectl_on;
+use super::nodes::kubectl_on;
+use crate::{Pod, Resident, Stage, Tenant};
 
 /// A toolbox that also sees the machine's programs: Python and a Go client need no image then.
 const BOX: &str = "apiVersion: v1
@@ -32,7 +32,7 @@ print(*(item["metadata"]["name"] for item in answer["items"]))
 "#;
 
 /// The machine's Python, from inside a pod.
-pub(crate) const PYTHON_WORDS: [&str; 6] = [
+pub(super) const PYTHON_WORDS: [&str; 6] = [
     "env",
     "PYTHONHOME=/machine/usr",
     "/machine/usr/lib/x86_64-linux-gnu/ld-linux-x86-64.so.2",
@@ -42,7 +42,8 @@ pub(crate) const PYTHON_WORDS: [&str; 6] = [
 ];
 
 /// A pod may not list namespaces unless somebody lets it: grant that, then let it ask.
-pub(crate) async fn pods_ask_their_own_api_server(stage: &Stage, tenant: &Tenant) -> Result<()> {
+pub async fn they_ask_their_own_api_server(stage: &Stage, resident: &Resident) -> Result<()> {
+    let tenant = &resident.tenant;
     let grant = [
         "create",
         "clusterrolebinding",
@@ -62,7 +63,7 @@ pub(crate) async fn pods_ask_their_own_api_server(stage: &Stage, tenant: &Tenant
     let answer = pod.exec(&python).await?;
     ensure!(answer.contains(&marker), "another cluster: {answer}");
     // A Go client that finds its configuration by itself.
-    let kubectl = kubectl_on(&stage.lab.worker(1)?).await?;
+    let kubectl = kubectl_on(&resident.worker(stage)?).await?;
     let go = format!("exec -a kubectl /machine{kubectl} get namespaces -o name");
     let answer = pod.exec(&["sh", "-c", &go]).await?;
     ensure!(answer.contains(&marker), "another cluster: {answer}");
