@@ -14,7 +14,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use kube::{Client, runtime::watcher::Config};
+use hear::Watched;
+use kube::Client;
 use serde_json::Value;
 use steward_plan::{Inside, Kind, Object, Prune};
 use tokio::{sync::mpsc, task::JoinSet};
@@ -23,10 +24,10 @@ use crate::{
     apply::{self, Cluster, Engine, owned},
     error::Error,
     metrics::Metrics,
-    watches::{self, Change},
 };
 
 pub mod access;
+mod hear;
 mod look;
 
 pub use access::Target;
@@ -222,25 +223,15 @@ impl Session {
         if watches.is_some() || prune.labels.is_empty() {
             return;
         }
-        // A bookmark a minute, for each kind of each tenant, would be most of what an operator at rest does. Without
-        // them a watch that breaks off may have to list again: a few objects.
-        let filter = Config::default()
-            .labels(&apply::selector(&prune.labels))
-            .disable_bookmarks();
         let mut tasks = JoinSet::new();
         for kind in &prune.kinds {
             let state = self.state.clone();
-            // What changed between our last look and the start of the watch would go unseen.
-            let started = self.state.clone();
-            let changed = move |_: Change| state.touch();
-            let client = self.client.clone();
-            tasks.spawn(watches::changes(
-                client,
-                kind.api_resource(),
-                filter.clone(),
-                move || started.touch(),
-                changed,
-            ));
+            let watched = Watched {
+                client: self.client.clone(),
+                resource: kind.api_resource(),
+                labels: apply::selector(&prune.labels),
+            };
+            tasks.spawn(hear::hear(watched, move || state.touch()));
         }
         *watches = Some(tasks);
     }

@@ -13,6 +13,8 @@ use steward_operator::run::Extras;
 /// in them apart from keys and addresses.
 async fn shape(world: &World, name: &str) -> Value {
     let mut all: Vec<Value> = Vec::new();
+    // Only where a name begins: the namespace has random letters, among which a short name may be found.
+    let named = format!("/{name}");
     for (key, object) in world.objects(name).await {
         let data: Vec<String> = object["data"]
             .as_object()
@@ -27,7 +29,7 @@ async fn shape(world: &World, name: &str) -> Value {
                     .collect()
             })
             .unwrap_or_default();
-        all.push(json!({"key": key.replace(name, "NAME"), "data": data, "owner": owner["kind"], "containers": containers}));
+        all.push(json!({"key": key.replace(&named, "/NAME"), "data": data, "owner": owner["kind"], "containers": containers}));
     }
     let status = world.tenants().get(name).await.unwrap().status.unwrap();
     let conditions: Vec<Value> = status

@@ -1,0 +1,231 @@
+//! Hearing that something of ours inside a tenant changed.
+//!
+//! Owns: the watch of one kind, metadata only, through disconnections. Refuses: handing out or keeping objects:
+//! only the version at which to go on is read. Each tenant has a dozen of these, waiting all the time, so that
+//! what one of them holds while it waits is part of what a tenant costs: kube's own watcher has a buffer of
+//! eight kilobytes.
+
+use futures::{AsyncBufRead, AsyncBufReadExt};
+use kube::{
+    Client, Error,
+    api::{ApiResource, DynamicObject, ListParams, WatchParams},
+    core::{Request, Resource},
+    runtime::watcher::DefaultBackoff,
+};
+use serde::Deserialize;
+
+/// What is watched: a kind, everywhere, by label.
+pub(super) struct Watched {
+    pub(super) client: Client,
+    pub(super) resource: ApiResource,
+    pub(super) labels: String,
+}
+
+/// A list, an object, or a `Status`: all have metadata, and nothing else is read.
+#[derive(Deserialize)]
+struct Versioned {
+    metadata: Version,
+}
+
+#[derive(Deserialize)]
+struct Version {
+    #[serde(rename = "resourceVersion")]
+    version: Option<String>,
+}
+
+/// One line of a watch.
+#[derive(Deserialize)]
+struct Line {
+    #[serde(rename = "type")]
+    event: Event,
+    object: Versioned,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
+enum Event {
+    Added,
+    Modified,
+    Deleted,
+    Bookmark,
+    /// Mostly that the version is too old to go on from.
+    Error,
+}
+
+/// Calls `touched` whenever something watched may have changed, until dropped. Told are also the start, since
+/// what happened before it went unheard, and a loss: once until the watch is back.
+pub(super) async fn hear(watched: Watched, touched: impl Fn() + Send) {
+    let mut version = None;
+    let mut lost = false;
+    let mut pauses = DefaultBackoff::default();
+    loop {
+        match listen(&watched, version.take(), &touched).await {
+            Ok(next) => {
+                version = next;
+                lost = false;
+            }
+            Err(error) => {
+                tracing::debug!(%error, kind = watched.resource.kind, "watch interrupted; it goes on by itself");
+                if !std::mem::replace(&mut lost, true) {
+                    touched();
+                }
+            }
+        }
+        // Also after an orderly end, which comes every few minutes: nothing is missed meanwhile.
+        tokio::time::sleep(pauses.next().unwrap_or_default()).await;
+    }
+}
+
+/// Listens until the server ends it. Returns the version at which to go on, if there is one.
+async fn listen(
+    watched: &Watched,
+    version: Option<String>,
+    touched: &impl Fn(),
+) -> Result<Option<String>, Error> {
+    let mut version = match version {
+        Some(version) => version,
+        None => {
+            let now = Box::pin(watched.now()).await?;
+            touched();
+            now
+        }
+    };
+    let mut lines = Box::pin(watched.open(&version)).await?;
+    loop {
+        // Not kept: an object's metadata is some kilobytes, and the next one may take hours.
+        let mut line = Vec::new();
+        let read = lines.read_until(b'\n', &mut line).await;
+        if read.map_err(Error::ReadEvents)? == 0 {
+            return Ok(Some(version));
+        }
+        let line: Line = serde_json::from_slice(&line).map_err(Error::SerdeError)?;
+        match line.event {
+            Event::Error => return Ok(None),
+            Event::Bookmark => {}
+            Event::Added | Event::Modified | Event::Deleted => touched(),
+        }
+        version = line.object.metadata.version.unwrap_or(version);
+    }
+}
+
+impl Watched {
+    fn request(&self) -> Request {
+        Request::new(DynamicObject::url_path(&self.resource, None))
+    }
+
+    /// The version from which to listen.
+    async fn now(&self) -> Result<String, Error> {
+        let params = ListParams::default().labels(&self.labels).limit(1);
+        let request = self
+            .request()
+            .list_metadata(&params)
+            .map_err(Error::BuildRequest)?;
+        let list: Versioned = self.client.request(request).await?;
+        // Every list has one; without, the server is asked for what is newest.
+        Ok(list.metadata.version.unwrap_or_default())
+    }
+
+    async fn open(&self, version: &str) -> Result<impl AsyncBufRead + Unpin + use<>, Error> {
+        // A bookmark a minute, for each kind of each tenant, would be most of what an operator at rest does.
+        // Without them a watch that breaks off may have to start anew.
+        let params = WatchParams::default()
+            .labels(&self.labels)
+            .disable_bookmarks();
+        let request = self
+            .request()
+            .watch_metadata(&params, version)
+            .map_err(Error::BuildRequest)?;
+        self.client.request_stream(request).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        convert::Infallible,
+        sync::{
+            Arc, Mutex,
+            atomic::{AtomicUsize, Ordering},
+        },
+    };
+
+    use kube::client::Body;
+    use steward_plan::Kind;
+
+    use super::*;
+
+    /// A server that answers with these bodies in turn, and what it was asked for.
+    fn scripted(answers: &[(u16, &str)]) -> (Watched, Arc<Mutex<Vec<String>>>) {
+        let asked = Arc::new(Mutex::new(Vec::new()));
+        let mut left = answers
+            .iter()
+            .map(|(code, body)| (*code, (*body).to_owned()))
+            .collect::<Vec<_>>()
+            .into_iter();
+        let heard = asked.clone();
+        let service = tower::service_fn(move |request: http::Request<Body>| {
+            heard.lock().unwrap().push(request.uri().to_string());
+            let (code, body) = left.next().expect("asked too often");
+            let answer = http::Response::builder().status(code);
+            async move { Ok::<_, Infallible>(answer.body(Body::from(body.into_bytes())).unwrap()) }
+        });
+        let watched = Watched {
+            client: Client::new(service, "default"),
+            resource: Kind::ConfigMap.api_resource(),
+            labels: "a=b".into(),
+        };
+        (watched, asked)
+    }
+
+    const LIST: &str = r#"{"kind": "PartialObjectMetadataList", "metadata": {"resourceVersion": "7", "remainingItemCount": 3}, "items": []}"#;
+    const EVENTS: &str = concat!(
+        r#"{"type":"MODIFIED","object":{"metadata":{"name":"c","resourceVersion":"8"}}}"#,
+        "\n",
+        r#"{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"9"}}}"#,
+        "\n",
+    );
+    const TOO_OLD: &str = concat!(
+        r#"{"type":"ERROR","object":{"kind":"Status","metadata":{},"status":"Failure","code":410}}"#,
+        "\n",
+    );
+
+    #[tokio::test]
+    async fn it_goes_on_where_the_last_watch_ended_and_starts_anew_when_that_is_too_old() {
+        let (watched, asked) = scripted(&[(200, LIST), (200, EVENTS), (200, TOO_OLD)]);
+        let touches = AtomicUsize::new(0);
+        let touched = || {
+            touches.fetch_add(1, Ordering::Relaxed);
+        };
+        let next = listen(&watched, None, &touched).await.unwrap();
+        assert_eq!(next.as_deref(), Some("9"));
+        assert_eq!(
+            touches.load(Ordering::Relaxed),
+            2,
+            "its start and the change, not the bookmark"
+        );
+        assert_eq!(listen(&watched, next, &touched).await.unwrap(), None);
+        let asked = asked.lock().unwrap();
+        assert!(
+            !asked[0].contains("watch=") && asked[0].contains("limit=1"),
+            "{asked:?}"
+        );
+        for (request, version) in asked[1..].iter().zip([7, 9]) {
+            let wanted = format!("resourceVersion={version}");
+            assert!(
+                request.contains("watch=true") && request.ends_with(&wanted),
+                "{asked:?}"
+            );
+            assert!(request.contains("labelSelector=a%3Db"), "{asked:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_refusal_and_half_a_line_are_errors() {
+        let status = r#"{"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "reason": "Expired", "code": 410}"#;
+        let (watched, _) = scripted(&[(410, status), (200, r#"{"type":"ADD"#)]);
+        for _ in 0..2 {
+            let ended = listen(&watched, Some("7".into()), &|| ()).await;
+            assert!(ended.is_err(), "{ended:?}");
+        }
+    }
+}
