@@ -17,6 +17,11 @@ use crate::{Stage, wait_for};
 
 const CLASS: &str = "haproxy";
 const PASSTHROUGH: &str = "haproxy.org/ssl-passthrough";
+/// Who opens TLS itself for all other names: the controller's own HTTPS frontend. With `client-strict-sni` in its
+/// `ConfigMap`, a name that it has no certificate for gets an alert; here it has none at all.
+const OTHER_NAMES: &str = "  default_backend ssl\n\
+    backend ssl\n  mode tcp\n  server https 127.0.0.1:8444 send-proxy-v2\n\
+    frontend https\n  mode http\n  bind 127.0.0.1:8444 accept-proxy ssl strict-sni\n";
 /// In a backend that has none.
 const NO_PODS: &str = "  # no pods\n";
 
@@ -108,7 +113,7 @@ async fn translate(stage: &Stage, namespace: &str) -> Result<String> {
         }
     }
     ensure!(!backends.is_empty(), "no Ingress yet");
-    Ok(frontend + &backends)
+    Ok(frontend + OTHER_NAMES + &backends)
 }
 
 /// A backend's name, and a line for each pod behind that port of the Service.

@@ -226,12 +226,12 @@ impl Session {
         let mut tasks = JoinSet::new();
         for kind in &prune.kinds {
             let state = self.state.clone();
-            let watched = Watched {
+            let ours = Watched {
                 client: self.client.clone(),
                 resource: kind.api_resource(),
                 labels: apply::selector(&prune.labels),
             };
-            tasks.spawn(hear::hear(watched, move || state.touch()));
+            tasks.spawn(hear::hear(ours, move || state.touch()));
         }
         *watches = Some(tasks);
     }

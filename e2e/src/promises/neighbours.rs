@@ -75,10 +75,19 @@ pub async fn a_tunnel_under_a_neighbours_name_leads_nowhere(
     Ok(())
 }
 
-/// What `openssl s_client` sees under a name that nobody has.
-pub async fn asked_for_nobody(stage: &Stage, address: &str, name: &str) -> Result<String> {
+/// Whoever asks for a name that nobody has meets no tenant, and is told so in an alert. It offers the protocols
+/// that every client of Kubernetes does: on one that offers none, Traefik hangs up once it has a `TLSRoute`. Returns
+/// what it saw.
+pub async fn an_unknown_name_gets_an_alert(
+    stage: &Stage,
+    address: &str,
+    name: &str,
+) -> Result<String> {
     let script = format!(
-        "openssl s_client -connect {address}:443 -servername {name} </dev/null 2>&1 || true"
+        "openssl s_client -connect {address}:443 -servername {name} -alpn h2,http/1.1 </dev/null 2>&1 || true"
     );
-    Ok(stage.lab.client_host().script(&script).await?)
+    let seen = stage.lab.client_host().script(&script).await?;
+    let told = seen.contains("SSL alert number") && seen.contains("no peer certificate available");
+    ensure!(told, "somebody answers for {name}: {seen}");
+    Ok(seen)
 }

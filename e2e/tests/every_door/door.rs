@@ -2,8 +2,7 @@
 
 use std::net::Ipv4Addr;
 
-use anyhow::{Context, Result, ensure};
-use steward_e2e::promises::neighbours::asked_for_nobody;
+use anyhow::{Context, Result};
 use steward_e2e::{Stage, front_door, haproxy};
 
 /// One way to be behind one address.
@@ -92,28 +91,6 @@ impl Door {
             Self::TraefikOwnKind => "ingressroutetcp",
             _ => "ingress",
         }
-    }
-
-    /// Whoever asks for a name that nobody has meets no tenant. That it is told so in an alert is up to the front
-    /// door: haproxy-ingress shows a certificate of its own, and HAProxy, which does not speak TLS here, hangs up. So
-    /// does Traefik, once it has a Gateway's passthrough listener for every name.
-    pub(crate) async fn an_unknown_name_meets_nobody(
-        self,
-        stage: &Stage,
-        address: Ipv4Addr,
-    ) -> Result<()> {
-        let seen = asked_for_nobody(stage, &address.to_string(), &self.host("nobody")).await?;
-        ensure!(!seen.contains("kube-apiserver"), "a tenant answers: {seen}");
-        let told = match self {
-            Self::StewardIngress | Self::StewardGateway => seen.contains("unrecognized name"),
-            Self::HaproxyIngress => seen.contains("BEGIN CERTIFICATE"),
-            Self::TraefikOwnKind
-            | Self::TraefikGateway
-            | Self::TraefikNginx
-            | Self::HaproxyTechnologies => seen.contains("no peer certificate available"),
-        };
-        ensure!(told, "{seen}");
-        Ok(())
     }
 }
 

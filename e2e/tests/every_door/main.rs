@@ -97,7 +97,8 @@ impl Street<'_> {
             neighbours::credentials_of_one_are_refused_by_the_other(stage, one, other).await?;
             neighbours::a_tunnel_under_a_neighbours_name_leads_nowhere(stage, one, other).await?;
         }
-        door.an_unknown_name_meets_nobody(stage, address).await?;
+        let nobody = door.host("nobody");
+        neighbours::an_unknown_name_gets_an_alert(stage, &address.to_string(), &nobody).await?;
         self.routes_change(door, one, haproxy.as_ref()).await?;
         println!(
             "{}: tenants after {} s, nodes and their pods after {} s, everything after {} s",

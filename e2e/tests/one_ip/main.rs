@@ -98,7 +98,7 @@ async fn two_tenants_share_one_address_and_their_pods_need_not_know() -> Result<
     }
     promises::neighbours::credentials_of_one_are_refused_by_the_other(&stage, &t1, &t2).await?;
     promises::neighbours::a_tunnel_under_a_neighbours_name_leads_nowhere(&stage, &t1, &t2).await?;
-    neighbours::an_unknown_name_gets_an_alert(&stage, &front_door.to_string()).await?;
+    neighbours::an_unknown_name_is_not_recognized(&stage, &front_door.to_string()).await?;
     neighbours::a_name_is_its_older_owners(&stage).await?;
     neighbours::a_name_without_a_good_record_is_told(&stage, front_door).await?;
     neighbours::only_allowed_sources_get_in(&stage, &t1.tenant).await?;

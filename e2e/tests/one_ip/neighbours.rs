@@ -1,13 +1,13 @@
 //! Whose a name is, and who may come in at all.
 
 use anyhow::{Context, Result, ensure};
-use steward_e2e::promises::neighbours::asked_for_nobody;
+use steward_e2e::promises::neighbours::an_unknown_name_gets_an_alert;
 use steward_e2e::{Stage, Tenant, wait_for};
 
 use crate::{DOMAIN, by_ingress, tenant};
 
-pub(crate) async fn an_unknown_name_gets_an_alert(stage: &Stage, address: &str) -> Result<()> {
-    let seen = asked_for_nobody(stage, address, &format!("nobody.{DOMAIN}")).await?;
+pub(crate) async fn an_unknown_name_is_not_recognized(stage: &Stage, address: &str) -> Result<()> {
+    let seen = an_unknown_name_gets_an_alert(stage, address, &format!("nobody.{DOMAIN}")).await?;
     ensure!(seen.contains("unrecognized name"), "{seen}");
     Ok(())
 }

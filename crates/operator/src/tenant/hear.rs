@@ -82,13 +82,12 @@ async fn listen(
     version: Option<String>,
     touched: &impl Fn(),
 ) -> Result<Option<String>, Error> {
-    let mut version = match version {
-        Some(version) => version,
-        None => {
-            let now = Box::pin(watched.now()).await?;
-            touched();
-            now
-        }
+    let mut version = if let Some(version) = version {
+        version
+    } else {
+        let now = Box::pin(watched.now()).await?;
+        touched();
+        now
     };
     let mut lines = Box::pin(watched.open(&version)).await?;
     loop {
@@ -192,14 +191,14 @@ mod tests {
     #[tokio::test]
     async fn it_goes_on_where_the_last_watch_ended_and_starts_anew_when_that_is_too_old() {
         let (watched, asked) = scripted(&[(200, LIST), (200, EVENTS), (200, TOO_OLD)]);
-        let touches = AtomicUsize::new(0);
+        let count = AtomicUsize::new(0);
         let touched = || {
-            touches.fetch_add(1, Ordering::Relaxed);
+            count.fetch_add(1, Ordering::Relaxed);
         };
         let next = listen(&watched, None, &touched).await.unwrap();
         assert_eq!(next.as_deref(), Some("9"));
         assert_eq!(
-            touches.load(Ordering::Relaxed),
+            count.load(Ordering::Relaxed),
             2,
             "its start and the change, not the bookmark"
         );
