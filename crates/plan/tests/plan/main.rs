@@ -8,6 +8,7 @@
 )]
 
 mod datastores;
+mod front_doors;
 mod golden;
 mod lifecycle;
 mod moves;
