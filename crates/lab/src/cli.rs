@@ -11,12 +11,13 @@ mod logs;
 mod status;
 mod up;
 
-use std::{path::PathBuf, process::ExitCode, time::Duration};
+use std::{ffi::OsString, path::PathBuf, process::ExitCode, time::Duration};
 
 use clap::{Args, Parser, Subcommand};
 
 use crate::{
-    Error, Lab, LabName, cloud, faults, images::catalogue::Item, init, lab, progress::Progress,
+    Error, Lab, LabName, cloud, faults, guest::registers, images::catalogue::Item, init, lab,
+    progress::Progress,
 };
 
 /// Real Kubernetes on one machine: a management cluster, worker hosts, a client,
@@ -76,6 +77,11 @@ enum Command {
     },
     #[command(hide = true)]
     Delay { milliseconds: u64, folder: PathBuf },
+    #[command(hide = true)]
+    OlderRegisters {
+        #[arg(last = true)]
+        command: Vec<OsString>,
+    },
     #[command(hide = true)]
     Janitor {
         #[command(flatten)]
@@ -138,6 +144,9 @@ fn run(command: Command) -> Result<ExitCode, Error> {
             folder,
         } => {
             faults::serve_delay(Duration::from_millis(milliseconds), &folder)?;
+        }
+        Command::OlderRegisters { command } => {
+            return Err(registers::run_with_the_older_ones(&command));
         }
         Command::Janitor { name } => lab::clean_up_after_owner(&name.name)?,
     }

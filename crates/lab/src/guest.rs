@@ -10,6 +10,8 @@
 //! program that is this kernel has given up `CAP_SYS_TIME`, as has the time server, which
 //! only tells what this machine's clock says.
 
+pub(crate) mod registers;
+
 use std::{
     fs,
     io::{self, Read, Write},
@@ -26,7 +28,7 @@ use crate::{
     host::last_words,
     logs,
     parts::{self, Part},
-    poll,
+    poll, programs,
     progress::Progress,
     supplies,
 };
@@ -74,7 +76,7 @@ impl Lab {
         };
         guest.prepare()?;
         guest.router.start(guest.time_server(&server)?)?;
-        guest.router.start(guest.kernel(&system, ahead))?;
+        guest.router.start(guest.kernel(&system, ahead)?)?;
         poll(BOOT, async || guest.script("true").await)
             .await
             .map_err(|error| Error::Timeout {
@@ -113,7 +115,7 @@ impl Guest {
     }
 
     /// The program that is its kernel.
-    fn kernel(&self, system: &Path, ahead: Duration) -> Unit {
+    fn kernel(&self, system: &Path, ahead: Duration) -> Result<Unit, Error> {
         let gateway = Network::Clients.gateway();
         let memory = self.folder.join("memory").display().to_string();
         let files = self.folder.join("files");
@@ -123,6 +125,11 @@ impl Guest {
 exec setpriv --bounding-set=-all,+dac_read_search --inh-caps=-all --no-new-privs env TMPDIR=\"$0\" \"$@\"";
         let words = ["unshare", "--mount", "--", "sh", "-euc", script, &memory];
         let mut command: Vec<String> = words.map(str::to_owned).into();
+        let too_many = registers::too_many();
+        if too_many {
+            let lab = programs::own_program()?.display().to_string();
+            command.extend([lab, "older-registers".into(), "--".into()]);
+        }
         command.push(system.join("usr/bin/linux.uml").display().to_string());
         command.extend([
             format!("mem={MEMORY}"),
@@ -145,12 +152,15 @@ exec setpriv --bounding-set=-all,+dac_read_search --inh-caps=-all --no-new-privs
             format!("LAB_GATEWAY={gateway}"),
             format!("LAB_AHEAD={}", ahead.as_secs()),
         ]);
-        Unit {
+        if too_many {
+            command.extend(registers::variables());
+        }
+        Ok(Unit {
             name: NAME.into(),
             command,
             restart: false,
             when: None,
-        }
+        })
     }
 
     /// Chrony, as a server that never turns a clock, with its own libraries: it is not
