@@ -313,12 +313,13 @@ async fn install_crds(client: &Client) {
     .await;
 }
 
-pub(crate) async fn until<E: std::fmt::Display>(
+pub(crate) async fn until<T, E: std::fmt::Display>(
     what: &str,
-    look: impl AsyncFnMut() -> Result<(), E>,
-) {
-    if let Err(seen) = steward_lab::poll(PATIENCE, look).await {
-        panic!("waited {PATIENCE:?} for {what}; last seen: {seen}");
+    look: impl AsyncFnMut() -> Result<T, E>,
+) -> T {
+    match steward_lab::poll(PATIENCE, look).await {
+        Ok(found) => found,
+        Err(seen) => panic!("waited {PATIENCE:?} for {what}; last seen: {seen}"),
     }
 }
 
