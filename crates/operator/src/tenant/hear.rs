@@ -62,11 +62,8 @@ pub(super) async fn hear(watched: Watched, touched: impl Fn() + Send) {
     let mut lost = false;
     let mut pauses = DefaultBackoff::default();
     loop {
-        match listen(&watched, version.take(), &touched).await {
-            Ok(next) => {
-                version = next;
-                lost = false;
-            }
+        match listen(&watched, version.take(), &mut lost, &touched).await {
+            Ok(next) => version = next,
             Err(error) => {
                 tracing::debug!(%error, kind = watched.resource.kind, "watch interrupted; it goes on by itself");
                 if !std::mem::replace(&mut lost, true) {
@@ -74,15 +71,17 @@ pub(super) async fn hear(watched: Watched, touched: impl Fn() + Send) {
                 }
             }
         }
-        // Also after an orderly end, which comes every few minutes: nothing is missed meanwhile.
+        // Also after an orderly end: nothing is missed meanwhile.
         tokio::time::sleep(pauses.next().unwrap_or_default()).await;
     }
 }
 
-/// Listens until the server ends it. Returns the version at which to go on, if there is one.
+/// Listens until the server ends it. Returns the version at which to go on, if there is one. Nothing is `lost` any
+/// more once the server listens, too.
 async fn listen(
     watched: &Watched,
     version: Option<String>,
+    lost: &mut bool,
     touched: &impl Fn(),
 ) -> Result<Option<String>, Error> {
     let mut version = if let Some(version) = version {
@@ -93,6 +92,7 @@ async fn listen(
         now
     };
     let mut lines = Box::pin(watched.open(&version)).await?;
+    *lost = false;
     loop {
         // Not kept: an object's metadata is some kilobytes, and the next one may take hours.
         let mut line = Vec::new();
@@ -196,14 +196,15 @@ mod tests {
         let touched = || {
             count.fetch_add(1, Ordering::Relaxed);
         };
-        let next = listen(&watched, None, &touched).await.unwrap();
+        let next = listen(&watched, None, &mut false, &touched).await.unwrap();
         assert_eq!(next.as_deref(), Some("9"));
         assert_eq!(
             count.load(Ordering::Relaxed),
             2,
             "its start and the change, not the bookmark"
         );
-        assert_eq!(listen(&watched, next, &touched).await.unwrap(), None);
+        let last = listen(&watched, next, &mut false, &touched).await;
+        assert_eq!(last.unwrap(), None);
         let asked = asked.lock().unwrap();
         assert!(
             !asked[0].contains("watch=") && asked[0].contains("limit=1"),
@@ -218,9 +219,12 @@ mod tests {
     async fn a_refusal_and_half_a_line_are_errors() {
         let status = r#"{"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "reason": "Expired", "code": 410}"#;
         let (watched, _) = scripted(&[(410, status), (200, r#"{"type":"ADD"#)]);
-        for _ in 0..2 {
-            let ended = listen(&watched, Some("7".into()), &|| ()).await;
+        // The second was heard of before it broke off, so that this is a new loss.
+        for still_lost in [true, false] {
+            let mut lost = true;
+            let ended = listen(&watched, Some("7".into()), &mut lost, &|| ()).await;
             assert!(ended.is_err(), "{ended:?}");
+            assert_eq!(lost, still_lost);
         }
     }
 }
