@@ -22,7 +22,7 @@ const BAD_INPUT: u8 = 2;
 fn main() -> ExitCode {
     let args = Args::parse();
     logging::init(args.log_format);
-    let served = match keeper::split(args.restart_in_place) {
+    let served = match keeper::split(args.restart_in_place, None) {
         Ok(Role::Serve(keeper)) => serve(&args, &keeper),
         Ok(Role::End(code)) => return code,
         Err(error) => Err(error).context("--restart-in-place"),

@@ -78,6 +78,11 @@ pub struct Options {
     #[arg(long)]
     pub restart_in_place: bool,
 
+    /// Socket of a `steward-gateway hold SOCKET` in another container of the pod, which keeps
+    /// the listeners while this container is started again
+    #[arg(long, value_name = "SOCKET", requires = "restart_in_place")]
+    pub holder: Option<PathBuf>,
+
     /// Routes that get metrics of their own; all others share one set
     #[arg(long, value_name = "N", default_value_t = 1000)]
     pub metrics_routes: usize,

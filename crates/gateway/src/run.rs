@@ -50,7 +50,7 @@ const BAD_INPUT: u8 = 2;
 /// Runs until SIGTERM and drains.
 pub fn run(options: &Options) -> ExitCode {
     logging::init(options.log_format);
-    let outcome = match keeper::split(options.restart_in_place) {
+    let outcome = match keeper::split(options.restart_in_place, options.holder.as_deref()) {
         Ok(Role::Serve(keeper)) => serve(options, &keeper),
         Ok(Role::End(code)) => return code,
         Err(error) => Err(Failure::System(error.to_string())),

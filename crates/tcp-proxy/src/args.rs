@@ -91,6 +91,11 @@ pub(crate) struct Args {
     #[arg(long)]
     pub(crate) restart_in_place: bool,
 
+    /// Socket of a `steward-tcp-proxy hold SOCKET` in another container of the pod, which keeps
+    /// the listeners while this container is started again.
+    #[arg(long, value_name = "SOCKET", requires = "restart_in_place")]
+    pub(crate) holder: Option<PathBuf>,
+
     /// Threads. Default: one per core, at most four.
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
     pub(crate) workers: usize,

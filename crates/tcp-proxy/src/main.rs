@@ -23,9 +23,12 @@ static ALLOCATOR: MiMalloc = MiMalloc;
 const BAD_INPUT: u8 = 2;
 
 fn main() -> ExitCode {
+    if let Some(code) = keeper::hold::asked() {
+        return code;
+    }
     let args = args::Args::parse();
     steward_wire::logging::init(args.log_format);
-    let started = match keeper::split(args.restart_in_place) {
+    let started = match keeper::split(args.restart_in_place, args.holder.as_deref()) {
         Ok(Role::Serve(keeper)) => run::start(&args, &keeper),
         Ok(Role::End(code)) => return code,
         Err(error) => Err(error).context("--restart-in-place"),

@@ -76,7 +76,7 @@ pub(crate) fn start(args: &Args, keeper: &Keeper) -> anyhow::Result<Running> {
         metrics: Metrics::default(),
         access_log: args.access_log,
     });
-    let addresses = Addresses::put(&args.address, keeper.restarts() > 0)?;
+    let addresses = Addresses::put(&args.address, keeper.heir())?;
     let settings = Config {
         workers: args.workers,
         ..Config::default()

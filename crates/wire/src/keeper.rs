@@ -6,33 +6,34 @@
 //! When the one that serves dies, clients wait in the kernel's queue for the few
 //! milliseconds that the next one takes, and are served by it.
 //!
+//! A container may be ended with all its processes. Against that a [holder](hold) in another
+//! container of the pod has the listeners too.
+//!
 //! The keeper acts on no other flag, opens no file and looks at no byte of a client, so that
 //! there is little in it to fail. It refuses to hide what is broken for good: bad flags, and a
 //! program that dies again and again, end it too.
 
+mod handles;
+pub mod hold;
+mod holder;
+
 use std::{
+    cell::RefCell,
     collections::VecDeque,
-    env,
-    io::{self, IoSlice, IoSliceMut},
-    mem::MaybeUninit,
+    env, io,
     os::{
-        fd::{AsFd, BorrowedFd, OwnedFd},
+        fd::{AsFd, OwnedFd},
         unix::{
             net::UnixStream,
             process::{CommandExt, ExitStatusExt},
         },
     },
+    path::Path,
     process::{Child, Command, ExitCode, ExitStatus},
     time::{Duration, Instant},
 };
 
-use rustix::{
-    net::{
-        RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
-        SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
-    },
-    process::{Pid, Signal, kill_process, set_parent_process_death_signal},
-};
+use rustix::process::{Pid, Signal, kill_process, set_parent_process_death_signal};
 use signal_hook::{
     consts::{SIGCHLD, SIGINT, SIGTERM},
     iterator::Signals,
@@ -42,12 +43,11 @@ use crate::{
     Listen, ListenError,
     listener::{self, Listeners},
 };
+use handles::{borrowed, receive, send};
+use holder::Holder;
 
 /// Tells a process that it is the one that serves, and how many died before it.
 const MARK: &str = "STEWARD_RESTARTED_IN_PLACE";
-
-/// More descriptors do not fit into one message.
-const MOST: usize = 253;
 
 /// A program that dies more often than this within a minute is not worth starting again.
 const PATIENCE: usize = 5;
@@ -68,16 +68,20 @@ pub enum Role {
 #[derive(Debug, Default)]
 pub struct Keeper {
     link: Option<OwnedFd>,
+    /// Those of a process that died, until they are served.
+    kept: RefCell<Vec<OwnedFd>>,
+    heir: bool,
     restarts: u64,
 }
 
 /// Divides the program into keeper and server, if that is wanted. Comes first in `main`:
-/// nothing that was made before is there in the server.
-pub fn split(wanted: bool) -> io::Result<Role> {
+/// nothing that was made before is there in the server. A `holder` is the socket of one that
+/// keeps the listeners too.
+pub fn split(wanted: bool, holder: Option<&Path>) -> io::Result<Role> {
     match env::var(MARK) {
         _ if !wanted => Ok(Role::Serve(Keeper::default())),
         Ok(restarts) => Keeper::above(restarts.parse().unwrap_or(0)).map(Role::Serve),
-        Err(_) => keep().map(Role::End),
+        Err(_) => keep(holder).map(Role::End),
     }
 }
 
@@ -88,8 +92,11 @@ impl Keeper {
         // Without its keeper a server would go on unseen.
         set_parent_process_death_signal(Some(Signal::KILL))?;
         let link = io::stdin().as_fd().try_clone_to_owned()?;
+        let kept = receive(&link)?;
         Ok(Self {
             link: Some(link),
+            heir: restarts > 0 || !kept.is_empty(),
+            kept: RefCell::new(kept),
             restarts,
         })
     }
@@ -97,6 +104,12 @@ impl Keeper {
     /// How many processes served and died before this one.
     pub fn restarts(&self) -> u64 {
         self.restarts
+    }
+
+    /// Whether somebody served before this process, and died: what that one made, in this
+    /// container or the one before it, is this one's to take away.
+    pub fn heir(&self) -> bool {
+        self.heir
     }
 
     /// The listeners: those of a process that died, or new ones, which are given to the
@@ -109,27 +122,30 @@ impl Keeper {
             address: listen.first().map_or_else(listener::nowhere, |l| l.address),
             source,
         };
-        let kept = receive(link.as_fd()).map_err(lost)?;
-        let mut listeners = match Listeners::again(kept, listen, workers) {
+        let mut listeners = match Listeners::again(self.kept.take(), listen, workers) {
             Some(listeners) => listeners,
             None => listener::bind_all(listen, workers)?,
         };
         listeners.restarts = self.restarts;
-        send(link.as_fd(), &listeners.all()).map_err(lost)?;
+        send(link, &listeners.all()).map_err(lost)?;
         Ok(listeners)
     }
 }
 
 /// Starts the server until it ends well, and is told to.
-fn keep() -> io::Result<ExitCode> {
+fn keep(holder: Option<&Path>) -> io::Result<ExitCode> {
     let mut signals = Signals::new([SIGTERM, SIGINT, SIGCHLD])?;
-    let mut kept = Vec::new();
+    let (holder, left) = holder.map(Holder::find).transpose()?.unzip();
+    let mut kept = left.unwrap_or_default();
     let mut deaths = Deaths::default();
     loop {
         let (mut server, link) = start(deaths.count)?;
         // One that dies first takes nothing and gives nothing.
         if let Ok(listeners) = exchange(&link, &kept) {
             kept = listeners;
+            if let Some(holder) = &holder {
+                holder.give(&kept)?;
+            }
         }
         let (status, asked) = wait(&mut server, &mut signals)?;
         let worth = !asked && !status.success() && status.code() != Some(BAD_INPUT);
@@ -146,9 +162,8 @@ fn keep() -> io::Result<ExitCode> {
 
 /// Gives a server what is kept, and gets what it listens on.
 fn exchange(link: &UnixStream, kept: &[OwnedFd]) -> io::Result<Vec<OwnedFd>> {
-    let kept: Vec<_> = kept.iter().map(AsFd::as_fd).collect();
-    send(link.as_fd(), &kept)?;
-    receive(link.as_fd())
+    send(link, &borrowed(kept))?;
+    receive(link)
 }
 
 fn start(restarts: u64) -> io::Result<(Child, UnixStream)> {
@@ -209,37 +224,6 @@ impl Deaths {
     }
 }
 
-/// Sends descriptors, none among them, with one byte, as a message needs one.
-fn send(to: BorrowedFd<'_>, descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST))];
-    let mut control = SendAncillaryBuffer::new(&mut space);
-    if !descriptors.is_empty() && !control.push(SendAncillaryMessage::ScmRights(descriptors)) {
-        return Err(io::Error::other("too many listeners to be kept"));
-    }
-    sendmsg(to, &[IoSlice::new(b"l")], &mut control, SendFlags::NOSIGNAL)?;
-    Ok(())
-}
-
-fn receive(from: BorrowedFd<'_>) -> io::Result<Vec<OwnedFd>> {
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST))];
-    let mut control = RecvAncillaryBuffer::new(&mut space);
-    let mut byte = [0];
-    let flags = RecvFlags::CMSG_CLOEXEC;
-    let message = rustix::io::retry_on_intr(|| {
-        recvmsg(from, &mut [IoSliceMut::new(&mut byte)], &mut control, flags)
-    })?;
-    if message.bytes == 0 {
-        return Err(io::ErrorKind::UnexpectedEof.into());
-    }
-    let mut all = Vec::new();
-    for part in control.drain() {
-        if let RecvAncillaryMessage::ScmRights(descriptors) = part {
-            all.extend(descriptors);
-        }
-    }
-    Ok(all)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -254,20 +238,5 @@ mod tests {
         let mut deaths = Deaths::default();
         let tries = (0..20).filter(|second| deaths.another(start + Duration::from_secs(*second)));
         assert_eq!(tries.count(), PATIENCE);
-    }
-
-    #[test]
-    fn listeners_come_out_of_the_link_as_they_went_in() {
-        let (here, there) = UnixStream::pair().unwrap();
-        let listen = [Listen::new(([127, 0, 0, 1], 0).into())];
-        let bound = listener::bind_all(&listen, 2).unwrap();
-        send(here.as_fd(), &bound.all()).unwrap();
-        let kept = receive(there.as_fd()).unwrap();
-        assert_eq!(kept.len(), 2);
-        let listen = [Listen::new(bound.addresses[0])];
-        let again = Listeners::again(kept, &listen, 2).unwrap();
-        assert_eq!(again.addresses, bound.addresses);
-        send(here.as_fd(), &[]).unwrap();
-        assert!(receive(there.as_fd()).unwrap().is_empty());
     }
 }

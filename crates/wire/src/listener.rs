@@ -103,7 +103,9 @@ impl Listeners {
                 .is_ok_and(|a| a == wanted || wanted.port() == 0 && a.ip() == wanted.ip())
         };
         let fits = !kept.is_empty() && kept.len() == listen.len() * workers;
-        if !fits || !kept.iter().enumerate().all(wanted) {
+        // A predecessor that was about to stop does not listen any more, or takes no queue.
+        let listens = |socket| rustix::net::listen(socket, BACKLOG).is_ok();
+        if !fits || !kept.iter().enumerate().all(wanted) || !kept.iter().all(listens) {
             kept.iter().for_each(stop_listening);
             return None;
         }
@@ -233,7 +235,7 @@ fn hint(error: &io::Error) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::net::Ipv4Addr;
+    use std::net::{Ipv4Addr, TcpStream};
 
     use super::*;
 
@@ -260,6 +262,18 @@ mod tests {
             error.contains("another process listens there already"),
             "{error}"
         );
+    }
+
+    #[test]
+    fn what_a_predecessor_stopped_listening_on_listens_again() {
+        let bound = bind_all(&[Listen::new(loopback())], 2).unwrap();
+        let address = bound.addresses[0];
+        let kept: Vec<OwnedFd> = bound.sockets.into_iter().flatten().collect();
+        kept.iter().for_each(stop_listening);
+        assert!(TcpStream::connect(address).is_err());
+        let again = Listeners::again(kept, &[Listen::new(address)], 2);
+        assert!(TcpStream::connect(address).is_ok());
+        drop(again);
     }
 
     #[test]

@@ -161,7 +161,7 @@ impl Scene {
         ];
         self.stage.kubectl(&gateway).await?;
         wait_for(&format!("{count} gateways"), 120, async || {
-            let path = "jsonpath={.items[*].status.containerStatuses[0].ready}";
+            let path = "jsonpath={.items[*].status.conditions[?(@.type==\"Ready\")].status}";
             let label = "app.kubernetes.io/component=gateway";
             let words = [
                 "get",
@@ -174,7 +174,7 @@ impl Scene {
                 path,
             ];
             let seen = self.stage.kubectl(&words).await?;
-            ensure!(seen == vec!["true"; count.into()].join(" "), "{seen}");
+            ensure!(seen == vec!["True"; count.into()].join(" "), "{seen}");
             Ok(())
         })
         .await
@@ -185,7 +185,7 @@ impl Scene {
         let worker = self.stage.lab.worker(1)?;
         let look = "openssl s_client -connect 10.20.0.11:6444 -servername kubernetes </dev/null 2>/dev/null | openssl x509 -noout -serial";
         let serial = async || -> Result<String> { Ok(worker.script(look).await?) };
-        let path = "jsonpath={.items[*].metadata.uid} {.items[*].status.containerStatuses[0].restartCount}";
+        let path = "jsonpath={.items[*].metadata.uid} {.items[*].status.containerStatuses[*].restartCount}";
         let pods = async || {
             self.inside(&["get", "pods", "-l", "app=steward-tcp-proxy", "-o", path])
                 .await

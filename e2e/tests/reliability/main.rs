@@ -18,9 +18,6 @@ enum Grace {
     /// A process is gone with what it carried, requests under way among it; but whoever connects
     /// from then on waits for the next one, and is not refused.
     NobodyRefused,
-    /// And where clients connect to it directly, they may be refused until its kubelet starts it
-    /// again.
-    Felt,
 }
 
 fn tenant(name: &str, mode: &str) -> String {
@@ -156,7 +153,6 @@ impl Outcome {
             match self.grace {
                 Grace::Seamless => figures.none_failed(&during)?,
                 Grace::NobodyRefused => figures.none_refused(&during)?,
-                Grace::Felt => figures.none_astray(&during)?,
             }
         }
         Ok(())

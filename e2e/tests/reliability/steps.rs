@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use steward_e2e::{Stage, wait_for};
 
-use crate::Grace::{self, Felt, NobodyRefused, Seamless};
+use crate::Grace::{self, NobodyRefused, Seamless};
 
 const TENANTS: [&str; 2] = ["t1", "t2"];
 
@@ -23,8 +23,10 @@ enum Act {
     /// Kills the process that serves, below the one that keeps its listeners, of a program on a
     /// host: `mgmt` or `worker-N`.
     KillServing(&'static [(&'static str, &'static str)]),
-    /// Kills a program with all its processes.
+    /// Kills a program with all its processes, which is the end of its container.
     Kill(&'static [(&'static str, &'static str)]),
+    /// Kills the container that holds the listeners of a program.
+    KillHolding(&'static [(&'static str, &'static str)]),
     /// `kubectl rollout restart`.
     Restart(&'static str),
     /// A change of both tenants after which their control planes are new.
@@ -37,7 +39,7 @@ enum Act {
     CertificatesInTime,
 }
 
-pub(crate) const ALL: [Step; 14] = [
+pub(crate) const ALL: [Step; 15] = [
     step("nothing", Seamless, Act::Nothing),
     step(
         "all certificates renewed on demand",
@@ -51,7 +53,7 @@ pub(crate) const ALL: [Step; 14] = [
     ),
     step(
         "one of two gateways killed",
-        Felt,
+        NobodyRefused,
         Act::Kill(&[("mgmt", "steward-gateway")]),
     ),
     step(
@@ -66,7 +68,7 @@ pub(crate) const ALL: [Step; 14] = [
     ),
     step(
         "one of two gates killed",
-        Felt,
+        NobodyRefused,
         Act::Kill(&[("mgmt", "steward-gate")]),
     ),
     step(
@@ -86,8 +88,17 @@ pub(crate) const ALL: [Step; 14] = [
     ),
     step(
         "a node proxy of each kind killed",
-        Felt,
+        NobodyRefused,
         Act::Kill(&[
+            ("worker-1", "steward-tcp-proxy"),
+            ("worker-2", "steward-tcp-proxy"),
+        ]),
+    ),
+    step(
+        "those who hold for a gateway and a node proxy of each kind killed",
+        Seamless,
+        Act::KillHolding(&[
+            ("mgmt", "steward-gateway"),
             ("worker-1", "steward-tcp-proxy"),
             ("worker-2", "steward-tcp-proxy"),
         ]),
@@ -138,6 +149,12 @@ impl Step {
                 }
                 Ok(())
             }
+            Act::KillHolding(places) => {
+                for (host, program) in *places {
+                    kill(stage, host, &holding(program)).await?;
+                }
+                Ok(())
+            }
             Act::Restart(what) => restart(stage, what).await,
             Act::ControlPlanes(change) => {
                 patch(stage, change).await?;
@@ -153,9 +170,14 @@ impl Step {
     }
 }
 
-/// Finds every process of a program.
+/// Finds every process of a program that serves, or keeps its listeners in the same container.
 fn all(program: &str) -> String {
-    format!("pgrep -f '^/{program}( |$)'")
+    format!("pgrep -f '^/{program}( --|$)'")
+}
+
+/// Finds those that hold its listeners in another container.
+fn holding(program: &str) -> String {
+    format!("pgrep -f '^/{program} hold '")
 }
 
 /// Finds those whose parent is one, too.

@@ -11,6 +11,7 @@
 mod attack;
 mod churn;
 mod clients;
+mod holder;
 mod keeper;
 mod limits;
 mod process;

@@ -22,6 +22,7 @@ pub(crate) struct Gateway {
     pub(crate) address: SocketAddr,
     pub(crate) admin: SocketAddr,
     pub(crate) child: Child,
+    command: Command,
     routes: PathBuf,
     _dir: tempfile::TempDir,
 }
@@ -45,7 +46,8 @@ impl Gateway {
                 format!("{limits}; ")
             }
         );
-        let child = Command::new("sh")
+        let mut command = Command::new("sh");
+        command
             .args(["-c", &script, env!("CARGO_BIN_EXE_steward-gateway")])
             .args([
                 "--listen",
@@ -56,20 +58,38 @@ impl Gateway {
             .args(["--drain-timeout", "5", "--routes"])
             .arg(&path)
             .args(flags)
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
+            .stderr(Stdio::null());
         let gateway = Self {
             address,
             admin,
-            child,
+            child: command.spawn().unwrap(),
+            command,
             routes: path,
             _dir: dir,
         };
-        until("the gateway is ready", || {
-            gateway.page("/readyz").starts_with("HTTP/1.1 200")
-        });
+        gateway.ready();
         gateway
+    }
+
+    fn ready(&self) {
+        until("the gateway is ready", || {
+            self.page("/readyz").starts_with("HTTP/1.1 200")
+        });
+    }
+
+    /// Ends all of it at once, as a container is ended.
+    pub(crate) fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+        until("its last process is gone", || {
+            TcpStream::connect(self.admin).is_err()
+        });
+    }
+
+    /// Starts it with the same flags, after its end.
+    pub(crate) fn start_again(&mut self) {
+        self.child = self.command.spawn().unwrap();
+        self.ready();
     }
 
     /// Replaces the routes file as Kubernetes would: all at once.

@@ -104,3 +104,26 @@ fn one_that_died_leaves_its_address_to_the_next_in_its_place() {
         "{said}"
     );
 }
+
+#[test]
+fn one_whose_container_was_killed_leaves_its_address_to_the_next() {
+    in_namespace(
+        r#"
+        dir=$(mktemp -d); trap 'rm -r $dir' EXIT
+        "$PROXY" hold $dir/hold & holder=$!
+        until_true "[ -S $dir/hold ]"
+        start --admin 127.0.0.1:7481 --restart-in-place --holder $dir/hold; keeper=$!
+        until_true "ss -Hltnp 'sport = :6443' | grep -q pid=$holder,"
+        kill -KILL $keeper
+        until_true "! ss -Hltn 'sport = :7481' | grep -q 7481"
+        ss -Hltn 'sport = :6443' | grep -q 240.0.0.1
+        start --admin 127.0.0.1:7481 --restart-in-place --holder $dir/hold; keeper=$!
+        until_true "ss -Hltn 'sport = :7481' | grep -q 7481"
+        has 240.0.0.1/32
+        kill $keeper; wait $keeper
+        ! has 240.0.0.1/32
+        ! has fd00:240::1/128
+        kill $holder; wait $holder
+        "#,
+    );
+}

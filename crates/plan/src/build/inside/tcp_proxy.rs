@@ -26,6 +26,9 @@ const APP: (&str, &str) = ("app", NAME);
 const TLS_SECRET: &str = "steward-tcp-proxy-tls";
 const TRUST: &str = "/etc/steward/trust";
 const IDENTITY: &str = "/etc/steward/tls";
+/// Where a proxy finds the container that keeps its listeners while it is started again.
+const HOLD: &str = "/run/steward";
+const HOLDER: &str = "/run/steward/hold";
 
 /// How long a proxy that is told to stop goes on accepting: until every kube-proxy has heard
 /// where connections go instead.
@@ -113,7 +116,10 @@ fn template_metadata(inputs: &Inputs<'_>, mode: TcpProxyMode) -> Value {
     };
     json!({
         "labels": {"app": NAME, "steward.butlerlabs.dev/tcp-proxy": mode},
-        "annotations": {"steward.butlerlabs.dev/trust": checksum(&inputs.authority)},
+        "annotations": {
+            "kubectl.kubernetes.io/default-container": NAME,
+            "steward.butlerlabs.dev/trust": checksum(&inputs.authority),
+        },
     })
 }
 
@@ -125,6 +131,7 @@ fn shared_args(way: &Way, proxy: &NodeProxy) -> Vec<String> {
         format!("--shutdown-delay={LEAVE_SECONDS}"),
         format!("--drain-timeout={DRAIN_SECONDS}"),
         "--restart-in-place".to_owned(),
+        format!("--holder={HOLDER}"),
     ];
     if let Some((address, port)) = proxy.internal {
         let target = authority(&address.to_string(), port.unwrap_or(way.port));
@@ -164,8 +171,14 @@ fn pod(inputs: &Inputs<'_>, proxy: &NodeProxy, args: &[String], security: &Value
         .image
         .as_ref()
         .unwrap_or(&inputs.settings.tcp_proxy_image);
-    let mut mounts = vec![json!({"name": "trust", "mountPath": TRUST, "readOnly": true})];
-    let mut volumes = vec![json!({"name": "trust", "configMap": {"name": NAME}})];
+    let mut mounts = vec![
+        json!({"name": "trust", "mountPath": TRUST, "readOnly": true}),
+        json!({"name": "hold", "mountPath": HOLD}),
+    ];
+    let mut volumes = vec![
+        json!({"name": "trust", "configMap": {"name": NAME}}),
+        json!({"name": "hold", "emptyDir": {"medium": "Memory", "sizeLimit": "1Mi"}}),
+    ];
     if identity {
         mounts.push(json!({"name": "tls", "mountPath": IDENTITY, "readOnly": true}));
         volumes.push(json!({"name": "tls", "secret": {
@@ -211,8 +224,26 @@ fn pod(inputs: &Inputs<'_>, proxy: &NodeProxy, args: &[String], security: &Value
             },
             "securityContext": security,
             "volumeMounts": mounts,
-        }],
+        }, holder(image, security)],
         "volumes": volumes,
+    })
+}
+
+/// Has handles of the proxy's listeners and does nothing: while the proxy's container is started
+/// again, clients wait instead of being refused.
+fn holder(image: &str, proxy: &Value) -> Value {
+    // The same user, as the socket between them is only for that one; nothing else of it.
+    let mut security = proxy.clone();
+    security["capabilities"] = json!({"drop": ["ALL"]});
+    json!({
+        "name": "hold",
+        "image": image,
+        "imagePullPolicy": "IfNotPresent",
+        "command": ["/steward-tcp-proxy"],
+        "args": ["hold", HOLDER],
+        "resources": {"requests": {"cpu": "1m", "memory": "4Mi"}, "limits": {"memory": "32Mi"}},
+        "securityContext": security,
+        "volumeMounts": [{"name": "hold", "mountPath": HOLD}],
     })
 }
 
