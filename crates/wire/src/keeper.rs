@@ -9,9 +9,9 @@
 //! A container may be ended with all its processes. Against that a [holder](hold) in another
 //! container of the pod has the listeners too.
 //!
-//! The keeper acts on no other flag, opens no file and looks at no byte of a client, so that
-//! there is little in it to fail. It refuses to hide what is broken for good: bad flags, and a
-//! program that dies again and again, end it too.
+//! The keeper acts on no other flag, opens nothing but the holder's socket and looks at no byte
+//! of a client, so that there is little in it to fail. It refuses to hide what is broken for
+//! good: bad flags, and a program that dies again and again, end it too.
 
 mod handles;
 pub mod hold;
