@@ -144,7 +144,7 @@ fn keep(holder: Option<&Path>) -> io::Result<ExitCode> {
         if let Ok(listeners) = exchange(&link, &kept) {
             kept = listeners;
             if let Some(holder) = &holder {
-                holder.give(&kept)?;
+                holder.give(&kept);
             }
         }
         let (status, asked) = wait(&mut server, &mut signals)?;

@@ -20,13 +20,8 @@ pub(crate) struct Step {
 enum Act {
     /// Shows what the machine carries when all is well.
     Nothing,
-    /// Kills the process that serves, below the one that keeps its listeners, of a program on a
-    /// host: `mgmt` or `worker-N`.
-    KillServing(&'static [(&'static str, &'static str)]),
-    /// Kills a program with all its processes, which is the end of its container.
-    Kill(&'static [(&'static str, &'static str)]),
-    /// Kills the container that holds the listeners of a program.
-    KillHolding(&'static [(&'static str, &'static str)]),
+    /// Kills one of the processes that are found on a host, `mgmt` or `worker-N`, for a program.
+    Kill(Find, &'static [(&'static str, &'static str)]),
     /// `kubectl rollout restart`.
     Restart(&'static str),
     /// A change of both tenants after which their control planes are new.
@@ -39,6 +34,9 @@ enum Act {
     CertificatesInTime,
 }
 
+/// Writes the command that finds processes of a program, those first that are to be killed.
+type Find = fn(&str) -> String;
+
 pub(crate) const ALL: [Step; 15] = [
     step("nothing", Seamless, Act::Nothing),
     step(
@@ -49,12 +47,12 @@ pub(crate) const ALL: [Step; 15] = [
     step(
         "the serving process of one of two gateways killed",
         NobodyRefused,
-        Act::KillServing(&[("mgmt", "steward-gateway")]),
+        Act::Kill(serving, &[("mgmt", "steward-gateway")]),
     ),
     step(
         "one of two gateways killed",
         NobodyRefused,
-        Act::Kill(&[("mgmt", "steward-gateway")]),
+        Act::Kill(all, &[("mgmt", "steward-gateway")]),
     ),
     step(
         "gateways replaced",
@@ -64,12 +62,12 @@ pub(crate) const ALL: [Step; 15] = [
     step(
         "the serving process of one of two gates killed",
         NobodyRefused,
-        Act::KillServing(&[("mgmt", "steward-gate")]),
+        Act::Kill(serving, &[("mgmt", "steward-gate")]),
     ),
     step(
         "one of two gates killed",
         NobodyRefused,
-        Act::Kill(&[("mgmt", "steward-gate")]),
+        Act::Kill(all, &[("mgmt", "steward-gate")]),
     ),
     step(
         "control planes with their gates replaced",
@@ -81,27 +79,36 @@ pub(crate) const ALL: [Step; 15] = [
     step(
         "the serving process of a node proxy of each kind killed",
         NobodyRefused,
-        Act::KillServing(&[
-            ("worker-1", "steward-tcp-proxy"),
-            ("worker-2", "steward-tcp-proxy"),
-        ]),
+        Act::Kill(
+            serving,
+            &[
+                ("worker-1", "steward-tcp-proxy"),
+                ("worker-2", "steward-tcp-proxy"),
+            ],
+        ),
     ),
     step(
         "a node proxy of each kind killed",
         NobodyRefused,
-        Act::Kill(&[
-            ("worker-1", "steward-tcp-proxy"),
-            ("worker-2", "steward-tcp-proxy"),
-        ]),
+        Act::Kill(
+            all,
+            &[
+                ("worker-1", "steward-tcp-proxy"),
+                ("worker-2", "steward-tcp-proxy"),
+            ],
+        ),
     ),
     step(
         "those who hold for a gateway and a node proxy of each kind killed",
         Seamless,
-        Act::KillHolding(&[
-            ("mgmt", "steward-gateway"),
-            ("worker-1", "steward-tcp-proxy"),
-            ("worker-2", "steward-tcp-proxy"),
-        ]),
+        Act::Kill(
+            holding,
+            &[
+                ("mgmt", "steward-gateway"),
+                ("worker-1", "steward-tcp-proxy"),
+                ("worker-2", "steward-tcp-proxy"),
+            ],
+        ),
     ),
     step(
         "node proxies replaced",
@@ -111,7 +118,7 @@ pub(crate) const ALL: [Step; 15] = [
     step(
         "operator killed",
         Seamless,
-        Act::Kill(&[("mgmt", "steward-operator")]),
+        Act::Kill(all, &[("mgmt", "steward-operator")]),
     ),
     step(
         "operator replaced",
@@ -137,21 +144,9 @@ impl Step {
                 tokio::time::sleep(Duration::from_secs(30)).await;
                 Ok(())
             }
-            Act::KillServing(places) => {
+            Act::Kill(find, places) => {
                 for (host, program) in *places {
-                    kill(stage, host, &serving(program)).await?;
-                }
-                Ok(())
-            }
-            Act::Kill(places) => {
-                for (host, program) in *places {
-                    kill(stage, host, &all(program)).await?;
-                }
-                Ok(())
-            }
-            Act::KillHolding(places) => {
-                for (host, program) in *places {
-                    kill(stage, host, &holding(program)).await?;
+                    kill(stage, host, &find(program)).await?;
                 }
                 Ok(())
             }
@@ -170,17 +165,17 @@ impl Step {
     }
 }
 
-/// Finds every process of a program that serves, or keeps its listeners in the same container.
+/// Finds every process of a program in the container that serves. The first of them is all of it.
 fn all(program: &str) -> String {
     format!("pgrep -f '^/{program}( --|$)'")
 }
 
-/// Finds those that hold its listeners in another container.
+/// Finds those that hold its listeners, each the whole of another container.
 fn holding(program: &str) -> String {
     format!("pgrep -f '^/{program} hold '")
 }
 
-/// Finds those whose parent is one, too.
+/// Finds those that serve, below the one that keeps their listeners.
 fn serving(program: &str) -> String {
     let all = all(program);
     format!("{all} --parent $({all} | paste -sd,)")

@@ -1,13 +1,13 @@
 //! What a process in another container that keeps the listeners too is good for.
 
 use std::{
-    io::{Read, Write},
+    io::Write,
     net::TcpStream,
     path::Path,
     process::{Command, Stdio},
 };
 
-use crate::support::{Gateway, Running, hello, named_echo, route, until};
+use crate::support::{Gateway, Running, answered, hello, named_echo, route, signal, until};
 
 fn hold(socket: &Path) -> Running {
     let mut command = Command::new(env!("CARGO_BIN_EXE_steward-gateway"));
@@ -21,11 +21,6 @@ fn gateway(socket: &Path) -> Gateway {
     let routes = format!("routes:\n{}", route("a.b", named_echo("x")));
     let holder = format!("--holder={}", socket.display());
     Gateway::start_with(&routes, &["--restart-in-place", &holder], "")
-}
-
-fn answered(stream: &mut TcpStream) -> bool {
-    let mut byte = [0];
-    stream.read_exact(&mut byte).is_ok() && &byte == b"x"
 }
 
 /// Ends the gateway; who comes while there is none waits, and is served by the next one.
@@ -92,13 +87,20 @@ fn one_that_is_told_to_stop_refuses_though_its_listeners_are_held() {
     let holder = hold(&socket);
     let mut gateway = gateway(&socket);
     is_held(&gateway, &holder);
-    let process = gateway.child.id().to_string();
-    let asked = Command::new("kill").args(["-TERM", &process]).status();
-    assert!(asked.unwrap().success());
+    signal("-TERM", &gateway.child.id().to_string());
     assert!(gateway.child.wait().unwrap().success());
     assert!(TcpStream::connect(gateway.address).is_err());
     gateway.start_again();
     is_missed_by_nobody(&mut gateway);
+}
+
+#[test]
+fn a_place_that_cannot_be_had_is_told_in_a_sentence() {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_steward-gateway"));
+    let output = command.args(["hold", "/proc/hold"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("can't be found at /proc/hold"), "{said}");
 }
 
 #[test]

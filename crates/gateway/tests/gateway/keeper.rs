@@ -1,14 +1,8 @@
 //! What a second process that keeps the listeners is good for.
 
-use std::{
-    fs,
-    io::{Read, Write},
-    net::TcpStream,
-    process::Command,
-    time::Duration,
-};
+use std::{fs, io::Write, net::TcpStream, time::Duration};
 
-use crate::support::{Gateway, hello, named_echo, route, until};
+use crate::support::{Gateway, answered, hello, named_echo, route, signal, until};
 
 fn gateway() -> Gateway {
     let routes = format!("routes:\n{}", route("a.b", named_echo("x")));
@@ -22,19 +16,9 @@ fn server(gateway: &Gateway) -> String {
     children.trim().to_owned()
 }
 
-fn signal(name: &str, process: &str) {
-    let words = [name, process];
-    assert!(Command::new("kill").args(words).status().unwrap().success());
-}
-
 fn state(process: &str) -> Option<char> {
     let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
     stat.rsplit_once(") ")?.1.chars().next()
-}
-
-fn answered(stream: &mut TcpStream) -> bool {
-    let mut byte = [0];
-    stream.read_exact(&mut byte).is_ok() && &byte == b"x"
 }
 
 #[test]

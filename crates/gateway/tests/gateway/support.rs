@@ -152,6 +152,17 @@ impl Drop for Running {
     }
 }
 
+/// Whether a server called `x` is heard.
+pub(crate) fn answered(stream: &mut TcpStream) -> bool {
+    let mut byte = [0];
+    stream.read_exact(&mut byte).is_ok() && &byte == b"x"
+}
+
+pub(crate) fn signal(name: &str, process: &str) {
+    let words = [name, process];
+    assert!(Command::new("kill").args(words).status().unwrap().success());
+}
+
 pub(crate) fn connect(address: SocketAddr) -> TcpStream {
     let stream = TcpStream::connect(address).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();

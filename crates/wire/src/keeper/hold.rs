@@ -65,7 +65,11 @@ pub fn asked() -> Option<ExitCode> {
     match run(&options.socket) {
         Ok(never) => match never {},
         Err(error) => {
-            eprintln!("{WORD} {}: {error}", options.socket.display());
+            eprintln!(
+                "{WORD}: can't be found at {}: {error}; give a place in a folder that this user \
+                 may write, in a volume that the other container has too",
+                options.socket.display()
+            );
             Some(ExitCode::FAILURE)
         }
     }
@@ -234,6 +238,6 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let (holder, left) = Holder::find(&dir.path().join("hold")).unwrap();
         assert!(left.is_empty());
-        holder.give(&[]).unwrap();
+        holder.give(&[]);
     }
 }

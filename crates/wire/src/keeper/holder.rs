@@ -64,12 +64,14 @@ impl Holder {
     }
 
     /// Gives the holder what the program listens on now.
-    pub(super) fn give(&self, ours: &[OwnedFd]) -> io::Result<()> {
+    pub(super) fn give(&self, ours: &[OwnedFd]) {
         let ours = ours.iter().map(OwnedFd::try_clone);
         let mut state = self.shared.lock();
-        state.ours = ours.collect::<io::Result<_>>()?;
+        match ours.collect() {
+            Ok(ours) => state.ours = ours,
+            Err(error) => tracing::warn!(%error, "a second container can't keep the listeners"),
+        }
         state.tell();
-        Ok(())
     }
 }
 
@@ -105,7 +107,7 @@ impl State {
         match send(link, &borrowed(&self.ours)) {
             Ok(()) => tracing::info!("a second container keeps the listeners too"),
             // Its end is seen by the one that waits for it.
-            Err(error) => tracing::warn!(%error, "the second container can't keep the listeners"),
+            Err(error) => tracing::warn!(%error, "a second container can't keep the listeners"),
         }
     }
 }
