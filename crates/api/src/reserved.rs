@@ -50,6 +50,28 @@ pub const MOUNT_PATHS: &[&str] = &[
 /// Ports of the Service.
 pub const SERVICE_PORTS: &[&str] = &["kube-apiserver", "konnectivity-server", "steward-trustd"];
 
+/// Users and schemas that a datastore, or Steward in it, has for itself. In etcd the user and the role `root` may
+/// do anything, and a tenant's role is called like its schema.
+pub const DATASTORE_NAMES: &[&str] = &[
+    "root",
+    "steward",
+    "steward-probe",
+    "postgres",
+    "template0",
+    "template1",
+    "mysql",
+    "sys",
+    "information_schema",
+    "performance_schema",
+];
+
+/// Whether a user or schema is reserved, in whatever case it is written.
+pub fn is_datastore_name(name: &str) -> bool {
+    DATASTORE_NAMES
+        .iter()
+        .any(|reserved| reserved.eq_ignore_ascii_case(name))
+}
+
 /// A list as CEL writes it: `['a', 'b']`.
 pub(crate) fn cel_list(names: &[&str]) -> String {
     let quoted: Vec<_> = names.iter().map(|name| format!("'{name}'")).collect();

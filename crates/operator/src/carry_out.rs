@@ -3,15 +3,21 @@
 //! Owns: the order of writes between Kubernetes, datastore and tenant, and where to stop when one fails.
 //! Refuses: deciding what to write.
 
-use steward_api::conditions::{ConditionType, Reason};
+use std::sync::Arc;
+
+use steward_api::{
+    TenantControlPlane,
+    conditions::{ConditionType, Reason},
+};
 use steward_plan::{
     Applied, Change, DatastoreWish, Failure, InsideApplied, Live, Object, Plan, Stage,
 };
 
 use crate::{
+    accounts,
     apply::{self, Engine, Outcome},
     context::Context,
-    datastore,
+    datastore::{self, Datastore, claims::Account},
     error::Error,
     tenant::Session,
 };
@@ -33,6 +39,7 @@ const PODS: [Stage; 2] = [Stage::Workload, Stage::FrontDoor];
 /// `fulfilled` are so since a moment ago.
 pub async fn outside(
     context: &Context,
+    tenant: &TenantControlPlane,
     plan: &Plan,
     live: Live,
     fulfilled: &mut Vec<DatastoreWish>,
@@ -45,23 +52,30 @@ pub async fn outside(
         },
         error: None,
     };
+    // Before anything that holds credentials of the account.
+    match claim_all(context, tenant, &plan.datastore, fulfilled).await {
+        Ok(()) => {}
+        Err((wish, error @ datastore::Error::Taken { .. })) => {
+            done.refused(wish, error);
+            return done;
+        }
+        Err((wish, error)) => {
+            // What needs no datastore goes on, renewals among it.
+            let known = plan.without_new_credentials(tenant, &done.applied.live);
+            done.stages(&context.engine, &known, &BEFORE_PODS).await;
+            done.refused(wish, error);
+            return done;
+        }
+    }
     let (well, wished) = futures::join!(
-        done.stages(&context.engine, plan, &BEFORE_PODS),
-        fulfil_all(context, &plan.datastore, fulfilled)
+        done.stages(&context.engine, &plan.objects, &BEFORE_PODS),
+        fulfil_all(context, tenant, &plan.datastore, fulfilled)
     );
     if let Err((wish, error)) = wished {
-        done.applied.datastore_ready = false;
-        let reason = datastore_reason(&error);
-        done.fail(
-            None,
-            ConditionType::DatastoreReady,
-            reason,
-            format!("{wish:?}"),
-            error.into(),
-        );
+        done.refused(wish, error);
         return done;
     }
-    if !well || !done.stages(&context.engine, plan, &PODS).await {
+    if !well || !done.stages(&context.engine, &plan.objects, &PODS).await {
         return done;
     }
     for removed in context
@@ -88,9 +102,8 @@ pub async fn outside(
 
 impl Done {
     /// Applies the objects of these stages. False when any of them failed.
-    async fn stages(&mut self, engine: &Engine, plan: &Plan, stages: &[Stage]) -> bool {
-        let objects: Vec<&Object> = plan
-            .objects
+    async fn stages(&mut self, engine: &Engine, objects: &[Object], stages: &[Stage]) -> bool {
+        let objects: Vec<&Object> = objects
             .iter()
             .filter(|object| stages.contains(&object.stage))
             .collect();
@@ -124,6 +137,20 @@ impl Done {
         self.applied.changes.push(change);
     }
 
+    /// The datastore did not grant what the tenant needs.
+    fn refused(&mut self, wish: &DatastoreWish, error: datastore::Error) {
+        self.applied.datastore_ready = false;
+        let reason = error.reason();
+        let what = format!("{wish:?}");
+        self.fail(
+            None,
+            ConditionType::DatastoreReady,
+            reason,
+            what,
+            error.into(),
+        );
+    }
+
     fn fail(
         &mut self,
         stage: Option<Stage>,
@@ -144,12 +171,25 @@ impl Done {
     }
 }
 
-/// Fulfils one wish with the driver of its store.
-///
-/// # Errors
-/// When the store is not connected, refuses or does not answer.
-pub async fn fulfil(context: &Context, wish: &DatastoreWish) -> Result<(), datastore::Error> {
-    let (DatastoreWish::Tenant { store, .. } | DatastoreWish::Gone { store, .. }) = wish;
+/// The driver of a wish's store, and the tenant's account in it.
+fn driver(
+    context: &Context,
+    tenant: &TenantControlPlane,
+    wish: &DatastoreWish,
+) -> Result<(Arc<dyn Datastore>, Account), datastore::Error> {
+    let (store, user, schema) = match wish {
+        DatastoreWish::Tenant {
+            store,
+            user,
+            schema,
+            ..
+        }
+        | DatastoreWish::Gone {
+            store,
+            user,
+            schema,
+        } => (store, user, schema),
+    };
     let Some(driver) = context.stores.get(store).and_then(|entry| entry.driver) else {
         return Err(datastore::Error::Unreachable {
             endpoints: store.clone(),
@@ -157,21 +197,56 @@ pub async fn fulfil(context: &Context, wish: &DatastoreWish) -> Result<(), datas
                 .into(),
         });
     };
+    let account = accounts::account(context, tenant, store, user, schema);
+    Ok((driver, account))
+}
+
+/// Fulfils one wish with the driver of its store. Returns what was left in the store because it is not the
+/// tenant's.
+///
+/// # Errors
+/// When the store is not connected, refuses or does not answer.
+pub async fn fulfil(
+    context: &Context,
+    tenant: &TenantControlPlane,
+    wish: &DatastoreWish,
+) -> Result<Option<String>, datastore::Error> {
+    let (driver, account) = driver(context, tenant, wish)?;
     match wish {
-        DatastoreWish::Tenant { user, schema, .. } => driver.ensure(user, schema).await.map(drop),
-        DatastoreWish::Gone { user, schema, .. } => driver.remove(user, schema).await,
+        DatastoreWish::Tenant { .. } => driver.ensure(&account).await.map(|_| None),
+        DatastoreWish::Gone { .. } => driver.remove(&account).await,
     }
+}
+
+/// Records the tenant's accounts as its own.
+async fn claim_all<'w>(
+    context: &Context,
+    tenant: &TenantControlPlane,
+    wishes: &'w [DatastoreWish],
+    fulfilled: &[DatastoreWish],
+) -> Result<(), (&'w DatastoreWish, datastore::Error)> {
+    for wish in wishes.iter().filter(|wish| !fulfilled.contains(wish)) {
+        let (driver, account) = driver(context, tenant, wish).map_err(|error| (wish, error))?;
+        driver
+            .claim(&account)
+            .await
+            .map_err(|error| (wish, error))?;
+    }
+    Ok(())
 }
 
 /// Fulfils wishes in their order, up to the first that can't be.
 async fn fulfil_all<'w>(
     context: &Context,
+    tenant: &TenantControlPlane,
     wishes: &'w [DatastoreWish],
     fulfilled: &mut Vec<DatastoreWish>,
 ) -> Result<(), (&'w DatastoreWish, datastore::Error)> {
     for wish in wishes {
         if !fulfilled.contains(wish) {
-            fulfil(context, wish).await.map_err(|error| (wish, error))?;
+            fulfil(context, tenant, wish)
+                .await
+                .map_err(|error| (wish, error))?;
             fulfilled.push(wish.clone());
         }
     }
@@ -282,14 +357,5 @@ fn reason(error: &Error) -> Reason {
         409 => Reason::Conflict,
         429 => Reason::Throttled,
         _ => Reason::Error,
-    }
-}
-
-const fn datastore_reason(error: &datastore::Error) -> Reason {
-    match error {
-        datastore::Error::Unreachable { .. } => Reason::DatastoreUnreachable,
-        datastore::Error::Refused { .. } => Reason::DatastoreDenied,
-        datastore::Error::Full { .. } => Reason::DatastoreFull,
-        datastore::Error::Configuration { .. } => Reason::SecretInvalid,
     }
 }

@@ -5,7 +5,6 @@
 use std::{sync::Arc, time::Duration};
 
 use kube::{Client, core::DeserializeGuard, runtime::reflector::Store};
-use serde_json::Value;
 use steward_api::{DataStore, TenantControlPlane};
 use steward_plan::{Platform, Settings};
 use tokio::sync::{mpsc, watch};
@@ -20,7 +19,7 @@ use crate::{
     metrics::Metrics,
     reach::Reaches,
     stores::Stores,
-    tenant::{Key, Target, Tenants},
+    tenant::{Key, Place, Tenants},
     underway::Underway,
 };
 
@@ -30,7 +29,7 @@ pub type GuardedTenant = DeserializeGuard<TenantControlPlane>;
 pub type GuardedDataStore = DeserializeGuard<DataStore>;
 
 /// Finds a tenant's API server other than by its Service; for tests, and for operators that run elsewhere.
-pub type Dial = Arc<dyn Fn(&TenantControlPlane, &Value) -> Option<Target> + Send + Sync>;
+pub type Dial = Arc<dyn Fn(&TenantControlPlane) -> Option<Place> + Send + Sync>;
 
 /// The shared means of both controllers.
 pub struct Context {
@@ -42,6 +41,8 @@ pub struct Context {
     pub versions: Versions,
     /// Which tenants are being looked at.
     pub underway: Underway,
+    /// Uid of this management cluster, which tells its tenants from those of others in a shared datastore.
+    pub cluster: String,
     /// For the plan.
     pub settings: Settings,
     /// How tenants are dialled.

@@ -5,8 +5,11 @@
 
 use std::{future::Future, pin::Pin, time::Duration};
 
-use crate::error::Class;
+use steward_api::conditions::Reason;
 
+use crate::{datastore::claims::Account, error::Class};
+
+pub mod claims;
 pub mod connections;
 pub mod etcd;
 pub mod upkeep;
@@ -16,12 +19,17 @@ pub type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, Error>> + Send + 
 
 /// One datastore.
 pub trait Datastore: Send + Sync {
-    /// Makes sure the user may read and write the schema, and nothing else. Heals what someone changed.
-    /// Says whether anything had to be done.
-    fn ensure<'a>(&'a self, user: &'a str, schema: &'a str) -> Answer<'a, bool>;
+    /// Records that user and schema belong to the tenant, unless they are another's. Comes before anything
+    /// that gives the tenant credentials.
+    fn claim<'a>(&'a self, account: &'a Account) -> Answer<'a, ()>;
 
-    /// Removes the data, the user and its rights.
-    fn remove<'a>(&'a self, user: &'a str, schema: &'a str) -> Answer<'a, ()>;
+    /// Makes sure the user may read and write the schema, and nothing else. Heals what someone changed.
+    /// Says whether anything had to be done. Refuses what is not claimed for the tenant.
+    fn ensure<'a>(&'a self, account: &'a Account) -> Answer<'a, bool>;
+
+    /// Removes the data, the user and its rights, as far as they are the tenant's. Says what it left because
+    /// it is not.
+    fn remove<'a>(&'a self, account: &'a Account) -> Answer<'a, Option<String>>;
 
     /// How it is.
     fn health(&self) -> Answer<'_, Health>;
@@ -79,6 +87,20 @@ pub enum Error {
         /// Where.
         endpoints: String,
     },
+    /// A user or schema that another tenant has.
+    #[error(
+        "the {what} {name} of the datastore belongs to {owner}: choose another {field}, or ask who runs the datastore"
+    )]
+    Taken {
+        /// `user` or `schema`.
+        what: &'static str,
+        /// Its name.
+        name: String,
+        /// The field that names it.
+        field: &'static str,
+        /// Who has it.
+        owner: String,
+    },
     /// Certificates or addresses that can't be used at all.
     #[error("datastore configuration: {reason}")]
     Configuration {
@@ -88,11 +110,22 @@ pub enum Error {
 }
 
 impl Error {
+    /// How a condition names it.
+    pub const fn reason(&self) -> Reason {
+        match self {
+            Self::Unreachable { .. } => Reason::DatastoreUnreachable,
+            Self::Refused { .. } => Reason::DatastoreDenied,
+            Self::Full { .. } => Reason::DatastoreFull,
+            Self::Taken { .. } => Reason::DatastoreNameTaken,
+            Self::Configuration { .. } => Reason::SecretInvalid,
+        }
+    }
+
     /// What this error asks for.
     pub const fn class(&self) -> Class {
         match self {
             Self::Unreachable { .. } | Self::Full { .. } | Self::Refused { .. } => Class::Transient,
-            Self::Configuration { .. } => Class::Invalid,
+            Self::Configuration { .. } | Self::Taken { .. } => Class::Invalid,
         }
     }
 }

@@ -125,6 +125,12 @@ impl Error {
             if matches!(error, kube::Error::Api(status) if status.is_conflict()))
     }
 
+    /// True when the API server does not know us, or does not let us.
+    pub fn is_denied(&self) -> bool {
+        matches!(self, Self::Read { error, .. } | Self::Write { error, .. }
+            if matches!(error, kube::Error::Api(status) if matches!(status.code, 401 | 403)))
+    }
+
     /// True when the API server refused because the namespace is going away.
     pub fn namespace_is_terminating(&self) -> bool {
         matches!(self, Self::Write { error: kube::Error::Api(status), .. }

@@ -5,6 +5,7 @@
 //! It owns clients, watches, leader election, metrics and the drivers of datastores. It refuses to decide
 //! what a tenant should look like.
 
+pub mod accounts;
 pub mod admin;
 pub mod apply;
 pub mod backoff;

@@ -10,10 +10,8 @@ use futures::future::try_join_all;
 use jiff::Timestamp;
 use kube::{ResourceExt, runtime::reflector::ObjectRef};
 use serde_json::Value;
-use steward_api::{
-    TenantControlPlane,
-    metadata::{annotations, labels},
-};
+use steward_api::{TenantControlPlane, metadata::labels};
+use steward_pki::Pair;
 use steward_plan::{
     DatastoreSeen, HostnameClaim, Inside, Kind, Live, ObjectKey, Observed, Platform,
     names::{Names, PROJECT},
@@ -24,7 +22,7 @@ use crate::{
     context::Context,
     error::Error,
     front_door,
-    tenant::{Key, Session, Target},
+    tenant::{Key, Place, Session, Target},
     trouble,
 };
 
@@ -231,19 +229,28 @@ fn target(
         tenant: key.1.clone(),
         namespace: key.0.clone(),
     };
-    let secret = live.get(Kind::Secret, &key.0, &names.admin_kubeconfig())?;
-    if let Some(dial) = &context.dial {
-        return dial(tenant, secret);
-    }
-    let entry = tenant
-        .annotations()
-        .get(annotations::KUBECONFIG_SECRET_KEY)
-        .map_or("super-admin.svc", String::as_str);
-    let kubeconfig = secret_text(secret, entry)?;
-    let service = live.get(Kind::Service, &key.0, &key.1)?;
+    let secret = live.get(Kind::Secret, &key.0, &names.ca())?;
+    let authority = Pair {
+        certificate: secret_text(secret, "ca.crt")?,
+        key: secret_text(secret, "ca.key")?,
+    };
+    let place = match &context.dial {
+        Some(dial) => dial(tenant),
+        None => place(context.access, tenant, &names, live),
+    }?;
+    Some(Target { place, authority })
+}
+
+fn place(
+    access: TenantAccess,
+    tenant: &TenantControlPlane,
+    names: &Names,
+    live: &Live,
+) -> Option<Place> {
+    let service = live.get(Kind::Service, &names.namespace, &names.tenant)?;
     let port = service["spec"]["ports"][0]["port"].as_i64()?;
     let host = names.service_host();
-    let (address, server_name) = match context.access {
+    let (address, server_name) = match access {
         TenantAccess::ClusterIp => (
             bracketed(service["spec"]["clusterIP"].as_str()?),
             Some(host),
@@ -251,17 +258,15 @@ fn target(
         TenantAccess::Dns => (host, None),
         TenantAccess::Endpoint => {
             let endpoint = tenant.status.as_ref()?.control_plane_endpoint.clone()?;
-            return Some(Target {
+            return Some(Place {
                 url: format!("https://{endpoint}").parse().ok()?,
                 server_name: None,
-                kubeconfig,
             });
         }
     };
-    Some(Target {
+    Some(Place {
         url: format!("https://{address}:{port}").parse().ok()?,
         server_name,
-        kubeconfig,
     })
 }
 

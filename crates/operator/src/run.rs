@@ -7,8 +7,9 @@
 use std::{sync::Arc, time::Duration};
 
 use futures::{Stream, StreamExt, stream};
+use k8s_openapi::api::core::v1::Namespace;
 use kube::{
-    Client,
+    Api, Client,
     runtime::reflector::{self, ObjectRef},
 };
 use steward_plan::Platform;
@@ -82,7 +83,10 @@ pub async fn run(
     let election = elect(&config, &client, leadership_sender, &lease_stop);
 
     let controllers_stop = stop.child_token();
-    let (context, streams) = build(&config, client, &extras, leadership.clone());
+    let Some(cluster) = cluster(&client, &stop).await else {
+        return Ok(());
+    };
+    let (context, streams) = build(&config, client, cluster, &extras, leadership.clone());
     let mut running = start(
         context,
         streams,
@@ -110,6 +114,28 @@ pub async fn run(
         Err(Error::LostLeadership)
     } else {
         Ok(())
+    }
+}
+
+/// Uid of the management cluster: that of its `kube-system` namespace, which lives as long as the cluster does.
+/// `None` when asked to stop before it could be read.
+async fn cluster(client: &Client, stop: &CancellationToken) -> Option<String> {
+    const AGAIN: Duration = Duration::from_secs(1);
+    let api: Api<Namespace> = Api::all(client.clone());
+    loop {
+        let read = tokio::select! {
+            () = stop.cancelled() => return None,
+            read = api.get_metadata("kube-system") => read,
+        };
+        match read.map(|found| found.metadata.uid) {
+            Ok(Some(uid)) => return Some(uid),
+            Ok(None) => tracing::warn!("namespace kube-system has no uid"),
+            Err(error) => tracing::warn!(%error, "reading namespace kube-system"),
+        }
+        tokio::select! {
+            () = stop.cancelled() => return None,
+            () = tokio::time::sleep(AGAIN) => {}
+        }
     }
 }
 
@@ -208,6 +234,7 @@ struct Streams {
 fn build(
     config: &Config,
     client: Client,
+    cluster: String,
     extras: &Extras,
     leadership: watch::Receiver<Leadership>,
 ) -> (Arc<Context>, Streams) {
@@ -222,6 +249,7 @@ fn build(
             .with_versions(versions.clone()),
         versions,
         underway: Underway::default(),
+        cluster,
         settings: config.settings(),
         access: config.tenant_access,
         dial: extras.dial.clone(),

@@ -1,6 +1,6 @@
 //! Tenants' own API servers: how they are reached, and one session for each that is up.
 //!
-//! Owns: sessions. A session is one HTTP/2 connection with the super-admin's certificate, filtered watches
+//! Owns: sessions. A session is one HTTP/2 connection with the operator's own certificate, filtered watches
 //! on it, and the memory of what was last found in order. Refuses: caching tenants' objects; what a
 //! tenant keeps in its cluster costs the operator nothing. A tenant that does not answer has a short
 //! timeout of its own and holds nobody up.
@@ -27,10 +27,11 @@ use crate::{
 };
 
 pub mod access;
+mod grant;
 mod hear;
 mod look;
 
-pub use access::Target;
+pub use access::{Identity, Place, Target};
 pub use look::{ready, rollout};
 
 /// One look inside takes no longer than this.
@@ -57,6 +58,10 @@ pub struct Session {
     pub endpoint: String,
     client: Client,
     fingerprint: String,
+    /// The certificate is renewed by opening another session.
+    until: Instant,
+    /// The tenant refused us: our rights are gone, or the certificate is no longer good.
+    denied: AtomicBool,
     state: Arc<State>,
     memory: Mutex<Memory>,
     watches: Mutex<Option<JoinSet<()>>>,
@@ -101,22 +106,28 @@ impl Tenants {
         }
     }
 
-    /// The session of a tenant, made anew when address or credentials changed.
+    /// The session of a tenant: another one when address or authority changed, when the tenant refused us, or
+    /// when our certificate is half through its life.
     ///
     /// # Errors
-    /// When the kubeconfig can't be used.
+    /// When the authority can't be used, or the tenant does not let us have our rights.
     pub async fn open(&self, key: &Key, target: &Target) -> Result<Arc<Session>, Error> {
         let fingerprint = target.fingerprint();
         let found = self.lock().get(key).cloned();
-        if let Some(session) = found.filter(|session| session.fingerprint == fingerprint) {
+        if let Some(session) = found.filter(|session| session.usable(&fingerprint)) {
             return Ok(session);
         }
-        let client = target.client().await?;
+        let client = target.client(Identity::Operator)?;
+        tokio::time::timeout(PATIENCE, grant::ensure(&client, target))
+            .await
+            .unwrap_or_else(|_| Err(grant::too_slow(PATIENCE)))?;
         let session = Arc::new(Session {
             engine: Engine::new(client.clone(), Cluster::Tenant, self.metrics.clone()),
-            endpoint: target.url.to_string(),
+            endpoint: target.place.url.to_string(),
             client,
             fingerprint,
+            until: Instant::now() + access::session_age(key),
+            denied: AtomicBool::new(false),
             state: Arc::new(State {
                 unseen: AtomicBool::new(true),
                 dirty: AtomicBool::new(true),
@@ -164,6 +175,12 @@ impl Tenants {
 }
 
 impl Session {
+    fn usable(&self, fingerprint: &str) -> bool {
+        self.fingerprint == fingerprint
+            && !self.denied.load(Ordering::Acquire)
+            && Instant::now() < self.until
+    }
+
     /// What is seen inside. Never fails: not to be reached is an answer too. While the tenant is
     /// `moving`, what is on its way out is looked at as well.
     pub async fn look(&self, workloads: &[Kind], labels: &str, moving: bool) -> Inside {
@@ -183,9 +200,12 @@ impl Session {
         );
         let inside = match looked.await {
             Ok(Ok(inside)) => inside,
-            Ok(Err(error)) => Inside::Unreachable {
-                reason: format!("{}: {error}", self.endpoint),
-            },
+            Ok(Err(error)) => {
+                self.denied.fetch_or(error.is_denied(), Ordering::AcqRel);
+                Inside::Unreachable {
+                    reason: format!("{}: {error}", self.endpoint),
+                }
+            }
             Err(_) => Inside::Unreachable {
                 reason: format!("{} did not answer within {PATIENCE:?}", self.endpoint),
             },

@@ -4,13 +4,15 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use jiff::Timestamp;
+use kube::ResourceExt as _;
 use steward_api::{
-    TenantControlPlaneStatus,
+    TenantControlPlane, TenantControlPlaneStatus,
     conditions::{ConditionType, Reason},
     tenant_control_plane::ExposureStatus,
 };
 
 use crate::{
+    names::Names,
     object::{Kind, Object, ObjectKey, Stage},
     observed::Live,
 };
@@ -38,6 +40,29 @@ pub struct Plan {
     pub waits: Vec<Wait>,
     /// When to look again though nothing changed: certificate renewal, a wait's end.
     pub next_check: Option<Timestamp>,
+}
+
+impl Plan {
+    /// The objects, without credentials of the datastore that are not there yet: the account they are for may
+    /// be somebody else's.
+    pub fn without_new_credentials(&self, tenant: &TenantControlPlane, live: &Live) -> Vec<Object> {
+        let names = Names {
+            tenant: tenant.name_any(),
+            namespace: tenant.namespace().unwrap_or_default(),
+        };
+        let credentials = ObjectKey::new(
+            Kind::Secret,
+            &names.namespace,
+            names.datastore_certificate(),
+        );
+        let new =
+            |object: &&Object| object.key == credentials && !live.0.contains_key(&credentials);
+        self.objects
+            .iter()
+            .filter(|object| !new(object))
+            .cloned()
+            .collect()
+    }
 }
 
 /// An endpoint to dial as a client would: TLS with this server name, and a look at the

@@ -79,6 +79,10 @@ reasons! {
         => "Check that the client certificate is root's and signed by the CA that etcd trusts, or the user and password.",
     DatastoreFull: "The datastore accepts no writes because it has reached its size limit."
         => "Raise its limit or remove data, then clear its alarm.",
+    DatastoreNameTaken: "The user or the schema in the datastore is another tenant's, or the datastore's own."
+        => "Make the tenant again with another `dataStoreUsername` or `dataStoreSchema`, or without them; who runs the datastore can tell whose it is.",
+    DatastoreVulnerable: "The datastore runs a version of etcd that doesn't keep tenants apart, and already has a tenant."
+        => "Upgrade that etcd, use another `DataStore`, or let who runs it set the annotation that the message names.",
     DatastoreInUse: "Tenants use the `DataStore`."
         => "Remove or move the tenants that the message names.",
     DatastoreAbandoned: "The tenant was removed without cleaning its datastore, as its annotation asked."

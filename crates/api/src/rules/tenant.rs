@@ -2,9 +2,10 @@
 
 use super::Rule;
 use super::expressions::{unchanged, unique};
+use crate::reserved::{DATASTORE_NAMES, cel_list};
 
 pub(super) fn rules() -> Vec<Rule> {
-    [names(), datastore(), certificates()].concat()
+    [names(), datastore(), datastore_names(), certificates()].concat()
 }
 
 fn names() -> Vec<Rule> {
@@ -99,6 +100,29 @@ fn datastore() -> Vec<Rule> {
              resource or apps/deployments for one of a group",
         )
         .field(".resource"),
+    ]
+}
+
+/// Names that a datastore has for itself: with `root` a tenant would be etcd's administrator.
+fn datastore_names() -> Vec<Rule> {
+    let free = |field: &'static str| {
+        Rule::new(
+            "spec",
+            format!(
+                "!has(self.{field}) || !(self.{field}.lowerAscii() in {})",
+                cel_list(DATASTORE_NAMES)
+            ),
+            format!(
+                "{field}: this name is the datastore's own; leave the field out, or write a name \
+                 that only this tenant uses"
+            ),
+        )
+        .at_creation()
+        .forbidden()
+    };
+    vec![
+        free("dataStoreUsername").field(".dataStoreUsername"),
+        free("dataStoreSchema").field(".dataStoreSchema"),
     ]
 }
 

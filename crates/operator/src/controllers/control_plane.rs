@@ -184,8 +184,14 @@ async fn follow(
             }
         };
         let plan = steward_plan::plan(&context.settings, &validated, &observed, &SystemKeys)?;
-        let mut done =
-            carry_out::outside(context, &plan, observed.live.clone(), &mut fulfilled).await;
+        let mut done = carry_out::outside(
+            context,
+            &tenant,
+            &plan,
+            observed.live.clone(),
+            &mut fulfilled,
+        )
+        .await;
         settled = done.applied.changes.is_empty();
         let again = !settled && done.error.is_none() && pass < PASSES;
         changes.append(&mut done.applied.changes);

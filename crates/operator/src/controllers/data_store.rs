@@ -210,12 +210,12 @@ async fn connect(
                 }
                 Err(error) => {
                     context.connections.forget(name);
-                    found.trouble = Some((reason(&error), error.to_string()));
+                    found.trouble = Some((error.reason(), error.to_string()));
                 }
             }
             found.driver = Some(driver);
         }
-        Err(error) => found.trouble = Some((reason(&error), error.to_string())),
+        Err(error) => found.trouble = Some((error.reason(), error.to_string())),
     }
     found
 }
@@ -231,15 +231,6 @@ fn complaint(health: &Health) -> Option<(Reason, String)> {
         return Some((Reason::DatastoreDenied, message.into()));
     }
     None
-}
-
-fn reason(error: &datastore::Error) -> Reason {
-    match error {
-        datastore::Error::Unreachable { .. } => Reason::DatastoreUnreachable,
-        datastore::Error::Refused { .. } => Reason::DatastoreDenied,
-        datastore::Error::Full { .. } => Reason::DatastoreFull,
-        datastore::Error::Configuration { .. } => Reason::SecretInvalid,
-    }
 }
 
 /// Tenants that use a datastore, or did and are not cleaned up yet.

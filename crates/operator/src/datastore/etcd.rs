@@ -7,11 +7,15 @@
 use std::time::{Duration, Instant};
 
 use etcd_client::{
-    AlarmAction, AlarmType, Certificate, Client, ConnectOptions, DeleteOptions, GetOptions,
-    Identity, Permission, PermissionType, RoleRevokePermissionOptions, TlsOptions, UserAddOptions,
+    AlarmAction, AlarmType, Certificate, Client, Compare, CompareOp, ConnectOptions, DeleteOptions,
+    GetOptions, Identity, Permission, PermissionType, RoleRevokePermissionOptions, TlsOptions, Txn,
+    TxnOp, TxnOpResponse, UserAddOptions,
 };
 
-use super::{Answer, Datastore, Error, Health};
+use super::{
+    Answer, Datastore, Error, Health,
+    claims::{self, Account, Claim},
+};
 
 /// Long enough for a slow disk, short enough that a broken store holds nobody up.
 const TIMEOUT: Duration = Duration::from_secs(5);
@@ -185,6 +189,115 @@ impl Etcd {
         Ok(changed)
     }
 
+    /// What is recorded of an account.
+    async fn claims(&self, account: &Account) -> Result<Claims, Error> {
+        let mut kv = self.client.kv_client();
+        let keys = [
+            claims::user_key(&account.user),
+            claims::schema_key(&account.schema),
+        ];
+        let read = Txn::new().and_then(keys.map(|key| TxnOp::get(key, None)));
+        let answer = kv
+            .txn(read)
+            .await
+            .map_err(|e| self.explain("read who owns a user", &e))?;
+        let mut found = answer.op_responses().into_iter().map(|one| match one {
+            TxnOpResponse::Get(got) => {
+                let record = got.kvs().first().map(|pair| pair.value().to_vec());
+                claims::read(record.as_deref(), &account.owner)
+            }
+            // Only reads were asked for.
+            _ => Claim::Theirs("an answer that can't be read".into()),
+        });
+        let mut next = || {
+            let missing = || Claim::Theirs("an answer that is cut off".into());
+            found.next().unwrap_or_else(missing)
+        };
+        Ok(Claims {
+            user: next(),
+            schema: next(),
+        })
+    }
+
+    /// Records an account as the tenant's, if nobody else was first.
+    async fn record(&self, account: &Account) -> Result<(), Error> {
+        let found = self.claims(account).await?;
+        if found.all_ours(account).is_ok() {
+            return Ok(());
+        }
+        found.none_theirs(account)?;
+        if let Some(rival) = account.rival.as_ref().filter(|_| found.any_free()) {
+            return Err(taken_schema(account, &format!("the tenant {rival}")));
+        }
+        let mut absent = Vec::new();
+        let mut puts = Vec::new();
+        for (claim, key) in [
+            (&found.user, claims::user_key(&account.user)),
+            (&found.schema, claims::schema_key(&account.schema)),
+        ] {
+            if *claim == Claim::Free {
+                absent.push(Compare::version(key.clone(), CompareOp::Equal, 0));
+                puts.push(TxnOp::put(key, account.owner.record(), None));
+            }
+        }
+        let written = self
+            .client
+            .kv_client()
+            .txn(Txn::new().when(absent).and_then(puts))
+            .await
+            .map_err(|e| self.explain("record who owns a user", &e))?;
+        if written.succeeded() {
+            return Ok(());
+        }
+        // Somebody was quicker: their record decides.
+        self.claims(account).await?.all_ours(account)
+    }
+
+    /// Removes what is the tenant's of an account. What was made before there were records is the tenant's if
+    /// nobody has a better right to it.
+    async fn clean(&self, account: &Account) -> Result<Option<String>, Error> {
+        let found = self.claims(account).await?;
+        let ours = |claim: &Claim, name: &str| match claim {
+            Claim::Ours => true,
+            Claim::Free => name == account.owner.uid || account.rival.is_none(),
+            Claim::Theirs(_) => false,
+        };
+        let mut left = Vec::new();
+        let mut auth = self.client.auth_client();
+        // The user goes first, so that nothing can write while the data goes.
+        if !reserved(&account.user) && ours(&found.user, &account.user) {
+            allow(auth.user_delete(account.user.as_str()).await, "not found")
+                .map_err(|e| self.explain("delete a user", &e))?;
+        } else {
+            left.push(format!("the user {}", account.user));
+        }
+        if !reserved(&account.schema) && ours(&found.schema, &account.schema) {
+            self.remove_keys(&account.schema).await?;
+            allow(auth.role_delete(account.schema.as_str()).await, "not found")
+                .map_err(|e| self.explain("delete a role", &e))?;
+        } else {
+            left.push(format!("the keys under /{}/", account.schema));
+        }
+        self.forget(account, &found).await?;
+        Ok((!left.is_empty()).then(|| left.join(" and ")))
+    }
+
+    /// Removes the records that are the tenant's. They go last, so that a removal that was cut off is repeated.
+    async fn forget(&self, account: &Account, found: &Claims) -> Result<(), Error> {
+        let mut kv = self.client.kv_client();
+        for (claim, key) in [
+            (&found.user, claims::user_key(&account.user)),
+            (&found.schema, claims::schema_key(&account.schema)),
+        ] {
+            if *claim == Claim::Ours {
+                kv.delete(key, None)
+                    .await
+                    .map_err(|e| self.explain("remove the record of a user", &e))?;
+            }
+        }
+        Ok(())
+    }
+
     async fn remove_keys(&self, schema: &str) -> Result<(), Error> {
         let mut kv = self.client.kv_client();
         loop {
@@ -241,30 +354,84 @@ impl Etcd {
 }
 
 impl Datastore for Etcd {
-    fn ensure<'a>(&'a self, user: &'a str, schema: &'a str) -> Answer<'a, bool> {
+    fn claim<'a>(&'a self, account: &'a Account) -> Answer<'a, ()> {
+        Box::pin(self.record(account))
+    }
+
+    fn ensure<'a>(&'a self, account: &'a Account) -> Answer<'a, bool> {
         Box::pin(async move {
+            let claims = self.claims(account).await?;
+            claims.all_ours(account)?;
             // Role before user: a user never has more rights than it should, at any moment.
-            let role = self.ensure_role(schema).await?;
-            let user = self.ensure_user(user, schema).await?;
+            let role = self.ensure_role(&account.schema).await?;
+            let user = self.ensure_user(&account.user, &account.schema).await?;
             Ok(role || user)
         })
     }
 
-    fn remove<'a>(&'a self, user: &'a str, schema: &'a str) -> Answer<'a, ()> {
-        Box::pin(async move {
-            // The user goes first, so that nothing can write while the data goes.
-            let mut auth = self.client.auth_client();
-            allow(auth.user_delete(user).await, "not found")
-                .map_err(|e| self.explain("delete a user", &e))?;
-            self.remove_keys(schema).await?;
-            allow(auth.role_delete(schema).await, "not found")
-                .map_err(|e| self.explain("delete a role", &e))?;
-            Ok(())
-        })
+    fn remove<'a>(&'a self, account: &'a Account) -> Answer<'a, Option<String>> {
+        Box::pin(self.clean(account))
     }
 
     fn health(&self) -> Answer<'_, Health> {
         Box::pin(self.check())
+    }
+}
+
+/// What is recorded of a user and a schema.
+struct Claims {
+    user: Claim,
+    schema: Claim,
+}
+
+impl Claims {
+    fn any_free(&self) -> bool {
+        self.user == Claim::Free || self.schema == Claim::Free
+    }
+
+    fn none_theirs(&self, account: &Account) -> Result<(), Error> {
+        if reserved(&account.user) {
+            return Err(taken_user(account, "the datastore itself"));
+        }
+        if reserved(&account.schema) {
+            return Err(taken_schema(account, "the datastore itself"));
+        }
+        match (&self.user, &self.schema) {
+            (Claim::Theirs(owner), _) => Err(taken_user(account, owner)),
+            (_, Claim::Theirs(owner)) => Err(taken_schema(account, owner)),
+            _ => Ok(()),
+        }
+    }
+
+    fn all_ours(&self, account: &Account) -> Result<(), Error> {
+        self.none_theirs(account)?;
+        if self.any_free() {
+            return Err(taken_schema(account, "nobody yet"));
+        }
+        Ok(())
+    }
+}
+
+/// Names that mean something to etcd: its role and user `root` may do anything.
+fn reserved(name: &str) -> bool {
+    steward_api::reserved::is_datastore_name(name)
+}
+
+fn taken_user(account: &Account, owner: &str) -> Error {
+    Error::Taken {
+        what: "user",
+        name: account.user.clone(),
+        field: "dataStoreUsername",
+        owner: owner.to_owned(),
+    }
+}
+
+fn taken_schema(account: &Account, owner: &str) -> Error {
+    Error::Taken {
+        what: "schema",
+        name: account.schema.clone(),
+        field: "dataStoreSchema",
+        owner: owner.to_owned(),
     }
 }
 

@@ -2,11 +2,32 @@
 
 use steward_operator::datastore::{
     Datastore, Error,
+    claims::{Account, Owner},
     etcd::Etcd,
     upkeep::{self, Done, Thrift},
 };
 
 use crate::{harness::until, programs::EtcdServer};
+
+/// A tenant whose user and schema are called like itself.
+fn account(name: &str) -> Account {
+    owned(name, name, name)
+}
+
+/// A tenant that asks for this user and this schema.
+fn owned(tenant: &str, user: &str, schema: &str) -> Account {
+    Account {
+        user: user.into(),
+        schema: schema.into(),
+        owner: Owner {
+            cluster: "cluster".into(),
+            namespace: "tenants".into(),
+            name: tenant.into(),
+            uid: format!("uid-of-{tenant}"),
+        },
+        rival: None,
+    }
+}
 
 async fn bootstrapped(server: &EtcdServer) -> Etcd {
     let mut etcd = Etcd::connect(&server.root()).await.unwrap();
@@ -35,9 +56,10 @@ async fn a_tenant_reads_and_writes_its_own_keys_and_nobody_else_s() {
     let server = EtcdServer::start(&[]).await;
     let etcd = bootstrapped(&server).await;
     for tenant in ["blue", "blueberry"] {
-        assert!(etcd.ensure(tenant, tenant).await.unwrap(), "made");
+        etcd.claim(&account(tenant)).await.unwrap();
+        assert!(etcd.ensure(&account(tenant)).await.unwrap(), "made");
         assert!(
-            !etcd.ensure(tenant, tenant).await.unwrap(),
+            !etcd.ensure(&account(tenant)).await.unwrap(),
             "nothing left to do"
         );
         server
@@ -67,8 +89,10 @@ async fn a_tenant_reads_and_writes_its_own_keys_and_nobody_else_s() {
 async fn rights_that_someone_changed_are_healed() {
     let server = EtcdServer::start(&[]).await;
     let etcd = bootstrapped(&server).await;
-    etcd.ensure("blue", "blue").await.unwrap();
-    etcd.ensure("red", "red").await.unwrap();
+    for tenant in ["blue", "red"] {
+        etcd.claim(&account(tenant)).await.unwrap();
+        etcd.ensure(&account(tenant)).await.unwrap();
+    }
     for tampering in [
         &[
             "role",
@@ -93,8 +117,14 @@ async fn rights_that_someone_changed_are_healed() {
         &["role", "delete", "blue"],
     ] {
         server.etcdctl("root", tampering).unwrap();
-        assert!(etcd.ensure("blue", "blue").await.unwrap(), "{tampering:?}");
-        assert!(!etcd.ensure("blue", "blue").await.unwrap(), "{tampering:?}");
+        assert!(
+            etcd.ensure(&account("blue")).await.unwrap(),
+            "{tampering:?}"
+        );
+        assert!(
+            !etcd.ensure(&account("blue")).await.unwrap(),
+            "{tampering:?}"
+        );
         server.etcdctl("blue", &["put", "/blue/x", "1"]).unwrap();
         server
             .etcdctl("blue", &["get", "/red/", "--prefix"])
@@ -107,7 +137,8 @@ async fn removal_takes_data_user_and_role_and_spares_the_neighbours() {
     let server = EtcdServer::start(&[]).await;
     let etcd = bootstrapped(&server).await;
     for tenant in ["blue", "blueberry"] {
-        etcd.ensure(tenant, tenant).await.unwrap();
+        etcd.claim(&account(tenant)).await.unwrap();
+        etcd.ensure(&account(tenant)).await.unwrap();
     }
     // More than one chunk.
     for number in 0..1200 {
@@ -116,8 +147,9 @@ async fn removal_takes_data_user_and_role_and_spares_the_neighbours() {
     server
         .etcdctl("blueberry", &["put", "/blueberry/x", "1"])
         .unwrap();
-    etcd.remove("blue", "blue").await.unwrap();
-    etcd.remove("blue", "blue").await.unwrap();
+    for _ in 0..2 {
+        assert_eq!(etcd.remove(&account("blue")).await.unwrap(), None);
+    }
     let left = server
         .etcdctl("root", &["get", "/", "--prefix", "--keys-only"])
         .unwrap();
@@ -133,6 +165,84 @@ async fn removal_takes_data_user_and_role_and_spares_the_neighbours() {
         server.etcdctl("root", &["role", "list"]).unwrap(),
         "blueberry\nroot\n"
     );
+}
+
+#[tokio::test]
+async fn a_neighbour_s_user_and_schema_can_be_neither_had_nor_removed() {
+    let server = EtcdServer::start(&[]).await;
+    let etcd = bootstrapped(&server).await;
+    etcd.claim(&account("victim")).await.unwrap();
+    etcd.ensure(&account("victim")).await.unwrap();
+    server
+        .etcdctl("victim", &["put", "/victim/x", "secret"])
+        .unwrap();
+    for thief in [
+        owned("thief", "victim", "thief"),
+        owned("thief", "thief", "victim"),
+        owned("thief", "victim", "victim"),
+        owned("thief", "root", "thief"),
+        owned("thief", "thief", "root"),
+        owned("thief", "ROOT", "thief"),
+    ] {
+        let error = etcd.claim(&thief).await.unwrap_err();
+        assert!(matches!(error, Error::Taken { .. }), "{thief:?}: {error}");
+        let error = etcd.ensure(&thief).await.unwrap_err();
+        assert!(matches!(error, Error::Taken { .. }), "{thief:?}: {error}");
+        etcd.remove(&thief).await.unwrap();
+    }
+    let kept = server.etcdctl("victim", &["get", "/victim/x"]).unwrap();
+    assert!(kept.contains("secret"), "{kept}");
+    assert_eq!(
+        server.etcdctl("root", &["user", "list"]).unwrap(),
+        "root\nvictim\n"
+    );
+    assert_eq!(
+        server.etcdctl("root", &["role", "list"]).unwrap(),
+        "root\nvictim\n"
+    );
+    // A tenant's own role does not reach the records.
+    for words in [
+        &["get", "steward", "--prefix"][..],
+        &["del", "steward.butlerlabs.dev/claims/users/victim"],
+    ] {
+        let said = server.etcdctl("victim", words).unwrap_err();
+        assert!(said.contains("permission denied"), "{words:?}: {said}");
+    }
+}
+
+#[tokio::test]
+async fn of_many_that_claim_a_name_at_once_one_has_it() {
+    let server = EtcdServer::start(&[]).await;
+    let etcd = bootstrapped(&server).await;
+    let accounts: Vec<Account> = (0..8)
+        .map(|number| owned(&format!("t{number}"), "same", "same"))
+        .collect();
+    let claimed =
+        futures::future::join_all(accounts.iter().map(|account| etcd.claim(account))).await;
+    assert_eq!(claimed.iter().filter(|one| one.is_ok()).count(), 1);
+    // The names are free again when their tenant is gone.
+    let winner = claimed.iter().position(Result::is_ok).unwrap();
+    etcd.ensure(&accounts[winner]).await.unwrap();
+    etcd.remove(&accounts[winner]).await.unwrap();
+    etcd.claim(&accounts[(winner + 1) % accounts.len()])
+        .await
+        .unwrap();
+}
+
+#[tokio::test]
+async fn names_from_before_there_were_records_are_kept_by_who_has_the_better_right() {
+    let server = EtcdServer::start(&[]).await;
+    let etcd = bootstrapped(&server).await;
+    server.etcdctl("root", &["put", "/old/x", "1"]).unwrap();
+    let mut thief = owned("thief", "old", "old");
+    thief.rival = Some("tenants/victim".into());
+    let error = etcd.claim(&thief).await.unwrap_err();
+    assert!(error.to_string().contains("tenants/victim"), "{error}");
+    let left = etcd.remove(&thief).await.unwrap();
+    assert!(left.is_some_and(|left| left.contains("/old/")));
+    let kept = server.etcdctl("root", &["get", "/old/x"]).unwrap();
+    assert!(kept.contains('1'), "{kept}");
+    etcd.claim(&owned("victim", "old", "old")).await.unwrap();
 }
 
 async fn server_put(server: &EtcdServer, key: &str) {
@@ -174,6 +284,7 @@ async fn a_full_etcd_says_so() {
 async fn a_stopped_etcd_is_unreachable_and_usable_again_when_it_is_back() {
     let mut server = EtcdServer::start(&[]).await;
     let etcd = bootstrapped(&server).await;
+    etcd.claim(&account("blue")).await.unwrap();
     server.stop();
     assert!(
         matches!(etcd.health().await, Err(Error::Unreachable { .. })),
@@ -181,12 +292,12 @@ async fn a_stopped_etcd_is_unreachable_and_usable_again_when_it_is_back() {
         etcd.health().await
     );
     assert!(matches!(
-        etcd.ensure("blue", "blue").await,
+        etcd.ensure(&account("blue")).await,
         Err(Error::Unreachable { .. })
     ));
     server.run().await;
     let back = steward_lab::poll(std::time::Duration::from_secs(20), async || {
-        etcd.ensure("blue", "blue").await
+        etcd.ensure(&account("blue")).await
     });
     assert!(back.await.unwrap());
 }
@@ -196,7 +307,7 @@ async fn credentials_of_nobody_are_refused_with_advice() {
     let server = EtcdServer::start(&[]).await;
     bootstrapped(&server).await;
     let stranger = Etcd::connect(&server.access("stranger")).await.unwrap();
-    let error = stranger.ensure("blue", "blue").await.unwrap_err();
+    let error = stranger.ensure(&account("blue")).await.unwrap_err();
     assert!(matches!(error, Error::Refused { .. }), "{error}");
     assert!(error.to_string().contains("CN root"), "{error}");
 }

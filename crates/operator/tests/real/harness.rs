@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use clap::Parser;
 use k8s_openapi::{
-    ByteString, api::core::v1::Secret,
+    ByteString,
+    api::core::v1::{Namespace, Secret},
     apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
 };
 use kube::{
@@ -20,6 +21,7 @@ use steward_api::{DataStore, TenantControlPlane};
 use steward_lab::fixture::ApiServer;
 use steward_operator::{
     config::Config,
+    datastore::claims::{Account, Owner},
     run::{self, Extras},
 };
 use tokio::sync::{Semaphore, SemaphorePermit};
@@ -251,9 +253,21 @@ impl World {
         let root = steward_operator::datastore::etcd::Etcd::connect(&self.etcd.root())
             .await
             .unwrap();
-        steward_operator::datastore::Datastore::remove(&root, &uid, &uid)
-            .await
-            .unwrap();
+        let system: Api<Namespace> = Api::all(self.client.clone());
+        let cluster = system.get("kube-system").await.unwrap().metadata.uid;
+        let account = Account {
+            user: uid.clone(),
+            schema: uid.clone(),
+            owner: Owner {
+                cluster: cluster.unwrap(),
+                namespace: self.namespace.clone(),
+                name: name.into(),
+                uid,
+            },
+            rival: None,
+        };
+        let left = steward_operator::datastore::Datastore::remove(&root, &account);
+        assert_eq!(left.await.unwrap(), None);
     }
 
     pub(crate) async fn delete_tenant(&self, name: &str) {

@@ -19,8 +19,9 @@ use steward_operator::{
     metrics::Metrics,
     observe::{inside_selector, secret_text},
     run::Extras,
-    tenant::Target,
+    tenant::{Identity, Place, Target},
 };
+use steward_pki::Pair;
 use steward_plan::{Kind, Live};
 
 use crate::{
@@ -151,14 +152,23 @@ impl Drop for TenantServer {
     }
 }
 
-fn target(secret: &Value, namespace: &str, port: u16) -> Option<Target> {
-    let kubeconfig = secret_text(secret, "super-admin.svc")?;
-    let server_name = Some(format!("blue.{namespace}.svc"));
-    Some(Target {
+fn place(namespace: &str, port: u16) -> Option<Place> {
+    Some(Place {
         url: format!("https://127.0.0.1:{port}").parse().ok()?,
-        server_name,
-        kubeconfig,
+        server_name: Some(format!("blue.{namespace}.svc")),
     })
+}
+
+/// A client with all rights inside the tenant.
+fn admin(authority: &Value, namespace: &str, port: u16) -> Client {
+    let target = Target {
+        place: place(namespace, port).unwrap(),
+        authority: Pair {
+            certificate: secret_text(authority, "ca.crt").unwrap(),
+            key: secret_text(authority, "ca.key").unwrap(),
+        },
+    };
+    target.client(Identity::Granting).unwrap()
 }
 
 const KINDS: [Kind; 9] = [
@@ -187,7 +197,7 @@ async fn everything_kubeadm_expects_is_inside_and_stays_as_it_should_be() {
     let port = free_port();
     let namespace = world.namespace.clone();
     let extras = Extras {
-        dial: Some(Arc::new(move |_, secret| target(secret, &namespace, port))),
+        dial: Some(Arc::new(move |_| place(&namespace, port))),
         ..Extras::default()
     };
     let operator = world.start_with(world.client.clone(), &[], extras);
@@ -197,18 +207,14 @@ async fn everything_kubeadm_expects_is_inside_and_stays_as_it_should_be() {
         TenantServer::start(&world, "blue", tenant.metadata.uid.as_ref().unwrap(), port).await;
     world.run_pods("blue").await;
 
-    let admin = world
+    let authority = world
         .objects("blue")
         .await
         .into_iter()
-        .find(|(key, _)| key.ends_with("blue-admin-kubeconfig"))
+        .find(|(key, _)| key.ends_with("blue-ca"))
         .unwrap()
         .1;
-    let client: Client = target(&admin, &world.namespace, port)
-        .unwrap()
-        .client()
-        .await
-        .unwrap();
+    let client = admin(&authority, &world.namespace, port);
     let engine = Engine::new(client.clone(), Cluster::Tenant, Metrics::default());
     for (place, name) in [
         ("kube-system", "kubeadm-config"),

@@ -6,6 +6,7 @@ mod coredns;
 mod endpoints;
 mod konnectivity;
 mod kube_proxy;
+pub(crate) mod operator_access;
 mod rbac;
 mod tcp_proxy;
 mod write_permissions;
@@ -52,7 +53,8 @@ pub(crate) struct Inputs<'a> {
 
 /// All objects, in the order they are written: permissions, configuration, then pods.
 pub(crate) fn objects(inputs: &Inputs<'_>) -> Vec<Object> {
-    let mut all = rbac::objects(inputs.tenant);
+    let mut all = operator_access::objects().to_vec();
+    all.extend(rbac::objects(inputs.tenant));
     all.extend(write_permissions::objects(inputs.tenant));
     all.extend(bootstrap::objects(inputs));
     if let Some(target) = &inputs.endpoints {

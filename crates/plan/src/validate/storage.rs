@@ -49,6 +49,8 @@ pub(super) fn resolve(
         .unwrap_or_else(|| uid.clone());
     let user = spec.data_store_username.clone().unwrap_or(uid);
     problems.extend(moved(tenant, name, &schema, &user));
+    problems.extend(reserved("spec.dataStoreSchema", &schema));
+    problems.extend(reserved("spec.dataStoreUsername", &user));
     let store = find(observed, name, "spec.dataStore", waits, problems);
     let overrides: Vec<(String, Datastore)> = spec
         .data_store_overrides
@@ -122,6 +124,21 @@ fn moved(tenant: &TenantControlPlane, name: &str, schema: &str, login: &str) -> 
              move data, so set the field back to {before}"
         ),
     ))
+}
+
+/// Names that the datastore has for itself: a certificate for etcd's `root` would open every tenant's data.
+fn reserved(field: &str, name: &str) -> Option<Problem> {
+    steward_api::reserved::is_datastore_name(name).then(|| {
+        Problem::new(
+            ConditionType::Accepted,
+            Reason::DatastoreNameTaken,
+            field,
+            format!(
+                "{name} is the datastore's own: make the tenant again without the field, or with a \
+                 name that only this tenant uses"
+            ),
+        )
+    })
 }
 
 /// An API server shows one certificate to all its etcds, so one authority must have

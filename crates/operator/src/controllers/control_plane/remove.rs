@@ -72,7 +72,14 @@ pub(super) async fn remove(
         .delete(&ObjectKey::new(Kind::Deployment, &key.0, &key.1), None)
         .await?;
     for wish in &teardown.datastore {
-        carry_out::fulfil(context, wish).await?;
+        if let Some(left) = carry_out::fulfil(context, &observed.tenant, wish).await? {
+            tracing::warn!(
+                namespace = key.0,
+                name = key.1,
+                left,
+                "left in the datastore what belongs to somebody else"
+            );
+        }
     }
     // The status write has moved the object on.
     let fresh = api.get_opt(&key.1).await.map_err(|error| Error::Read {

@@ -2,13 +2,12 @@
 //!
 //! A policy needs nobody to answer, so that a tenant is as limited with the operator gone as with it
 //! there. Refuses: standing in the way of what keeps a cluster alive (kube-system, the nodes' leases,
-//! status, who-may-do-what questions) and of `system:masters`, who must be able to clean up; the
-//! operator is one of them.
+//! status, who-may-do-what questions), of `system:masters`, who must be able to clean up, and of the operator.
 
 use serde_json::{Value, json};
 use steward_api::tenant_control_plane::WritePermissions;
 
-use super::{cluster_wide, make};
+use super::{cluster_wide, make, operator_access::USER};
 use crate::{
     object::{Kind, Object},
     validate::Validated,
@@ -70,10 +69,16 @@ fn policy(limits: WritePermissions) -> Value {
                 &["*"],
             )],
         },
-        "matchConditions": [{
-            "name": "not-a-master",
-            "expression": "!('system:masters' in request.userInfo.groups)",
-        }],
+        "matchConditions": [
+            {
+                "name": "not-a-master",
+                "expression": "!('system:masters' in request.userInfo.groups)",
+            },
+            {
+                "name": "not-the-operator",
+                "expression": format!("request.userInfo.username != '{USER}'"),
+            },
+        ],
         "validations": [{
             "expression": "false",
             "message": limits.refusal(),
