@@ -33,6 +33,8 @@ pub enum ConditionType {
     Ready,
     /// A `DataStore` may be deleted.
     DeletionAllowed,
+    /// A `DataStore` keeps its tenants apart.
+    TenantsIsolated,
 }
 
 impl ConditionType {
@@ -49,6 +51,7 @@ impl ConditionType {
         Self::VersionSkewSupported,
         Self::Ready,
         Self::DeletionAllowed,
+        Self::TenantsIsolated,
     ];
 
     /// As it is written in the status.
@@ -65,6 +68,7 @@ impl ConditionType {
             Self::VersionSkewSupported => "VersionSkewSupported",
             Self::Ready => "Ready",
             Self::DeletionAllowed => "DeletionAllowed",
+            Self::TenantsIsolated => "TenantsIsolated",
         }
     }
 
@@ -88,6 +92,9 @@ impl ConditionType {
             Self::VersionSkewSupported => "The tenant's nodes allow the version asked for.",
             Self::Ready => "The datastore can be used.",
             Self::DeletionAllowed => "No tenant uses the datastore.",
+            Self::TenantsIsolated => {
+                "The datastore's version has no known hole through which tenants reach each other's data."
+            }
         }
     }
 }

@@ -80,10 +80,12 @@ fn rival<'a>(
 
 #[cfg(test)]
 mod tests {
+    use steward_api::TenantControlPlaneSpec;
+
     use super::*;
 
     fn tenant(name: &str, uid: &str, since: i64, names: Option<&str>) -> TenantControlPlane {
-        let mut tenant = TenantControlPlane::new(name, Default::default());
+        let mut tenant = TenantControlPlane::new(name, TenantControlPlaneSpec::default());
         tenant.metadata.namespace = Some("tenants".into());
         tenant.metadata.uid = Some(uid.into());
         let time = Timestamp::from_second(since).unwrap();
@@ -102,7 +104,7 @@ mod tests {
     fn a_uid_is_its_tenant_s_however_old_the_other_is() {
         let victim = tenant("victim", "u1", 50, None);
         let thief = tenant("thief", "u2", 1, Some("u1"));
-        let all = [victim.clone(), thief.clone()];
+        let all = vec![victim.clone(), thief.clone()];
         assert_eq!(found(&thief, "u1", &all).as_deref(), Some("tenants/victim"));
         assert_eq!(found(&victim, "u1", &all), None);
     }
@@ -111,7 +113,7 @@ mod tests {
     fn of_two_that_name_the_same_the_older_has_it() {
         let older = tenant("older", "u1", 1, Some("shared"));
         let younger = tenant("younger", "u2", 2, Some("shared"));
-        let all = [older.clone(), younger.clone()];
+        let all = vec![older.clone(), younger.clone()];
         assert_eq!(
             found(&younger, "shared", &all).as_deref(),
             Some("tenants/older")
@@ -123,6 +125,7 @@ mod tests {
     fn a_name_that_nobody_else_uses_has_no_rival() {
         let me = tenant("me", "u1", 1, Some("mine"));
         let other = tenant("other", "u2", 0, Some("theirs"));
-        assert_eq!(found(&me, "mine", &[me.clone(), other]), None);
+        let all = vec![me.clone(), other];
+        assert_eq!(found(&me, "mine", &all), None);
     }
 }

@@ -189,7 +189,7 @@ pub struct Images {
     #[arg(
         long,
         env = "STEWARD_ETCD_IMAGE",
-        default_value = "registry.k8s.io/etcd:3.6.8-0",
+        default_value = "quay.io/coreos/etcd:v3.6.16",
         value_name = "IMAGE"
     )]
     pub etcd_image: String,

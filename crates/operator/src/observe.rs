@@ -120,10 +120,35 @@ fn datastores(context: &Context, tenant: &TenantControlPlane) -> BTreeMap<String
     names
         .into_iter()
         .map(|name| {
-            let seen = datastore(context, &name);
+            let mut seen = datastore(context, &name);
+            if let DatastoreSeen::Ready(store) = &mut seen
+                && store.vulnerable.is_some()
+            {
+                store.other_tenant = elder(context, tenant, &name);
+            }
             (name, seen)
         })
         .collect()
+}
+
+/// Another tenant that uses a datastore, and was there before this one.
+fn elder(context: &Context, tenant: &TenantControlPlane, store: &str) -> Option<String> {
+    let age = |tenant: &TenantControlPlane| {
+        let since = tenant.creation_timestamp().map(|time| time.0);
+        (since.unwrap_or(Timestamp::MAX), tenant.uid())
+    };
+    let others = context.tenant_cache.state();
+    let found = others
+        .iter()
+        .filter_map(|guarded| guarded.0.as_ref().ok())
+        .filter(|other| age(other) < age(tenant))
+        .find(|other| {
+            steward_plan::datastore_names(&context.settings, other)
+                .iter()
+                .any(|used| used == store)
+        })?;
+    let (namespace, name) = key_of(found);
+    Some(format!("{namespace}/{name}"))
 }
 
 fn datastore(context: &Context, name: &str) -> DatastoreSeen {

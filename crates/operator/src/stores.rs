@@ -64,6 +64,7 @@ fn differs(before: &DatastoreSeen, now: &DatastoreSeen) -> bool {
                 || before.endpoints != now.endpoints
                 || before.ca_certificate != now.ca_certificate
                 || before.ca_key != now.ca_key
+                || before.vulnerable != now.vulnerable
         }
         _ => true,
     }

@@ -118,9 +118,8 @@ impl Tenants {
             return Ok(session);
         }
         let client = target.client(Identity::Operator)?;
-        tokio::time::timeout(PATIENCE, grant::ensure(&client, target))
-            .await
-            .unwrap_or_else(|_| Err(grant::too_slow(PATIENCE)))?;
+        let granted = tokio::time::timeout(PATIENCE, grant::ensure(&client, target));
+        granted.await.map_err(|_| grant::too_slow(PATIENCE))??;
         let session = Arc::new(Session {
             engine: Engine::new(client.clone(), Cluster::Tenant, self.metrics.clone()),
             endpoint: target.place.url.to_string(),

@@ -4,10 +4,13 @@
 //! Users and roles inside etcd are not decided here: the operator turns authentication
 //! on with the root certificate that the plan gives it.
 
+mod advisories;
 mod members;
+mod peers;
 
 use std::collections::BTreeMap;
 
+pub use advisories::keeps_tenants_apart;
 use jiff::Timestamp;
 use k8s_openapi::{
     ByteString,
@@ -19,7 +22,7 @@ use steward_api::{
     DataStore,
     conditions::{ConditionType, Reason},
     datastore::{ManagedEtcd, ManagedEtcdStatus},
-    metadata::labels,
+    metadata::{annotations, labels},
 };
 use steward_pki::{
     Authority, KeyKind, KeySource, Pair, Request, San, Usage, Validity, Wanted, drift, inspect,
@@ -134,10 +137,22 @@ pub fn plan(
         name: name.clone(),
         keys,
     };
-    let authority = etcd.authority()?;
-    etcd.plan(&authority)
+    let authorities = Authorities {
+        clients: etcd.authority("ca", true)?,
+        peers: etcd.authority("peer-ca", etcd.has_own_peers())?,
+    };
+    etcd.plan(&authorities)
         .map(Some)
         .map_err(|source| Error::Certificates { name, source })
+}
+
+/// Who signs for an etcd. Members have an authority of their own: what tenants show to the etcd must mean nothing
+/// to its members.
+struct Authorities {
+    /// Signs servers, tenants and the operator.
+    clients: Authority,
+    /// Signs members for each other.
+    peers: Authority,
 }
 
 /// An etcd in the making.
@@ -188,17 +203,21 @@ impl Etcd<'_> {
         })
     }
 
-    /// Its authority, existing or new. A broken one is never replaced by itself: every
-    /// tenant's credentials hang on it.
-    fn authority(&self) -> Result<Authority, Error> {
-        let name = self.secret_name("ca");
+    /// An authority, existing or new. One that is `used` and lost or damaged is never replaced by itself: what
+    /// members and tenants trust hangs on it. Members are made after it, so that there are members means that
+    /// there was an authority.
+    fn authority(&self, what: &str, used: bool) -> Result<Authority, Error> {
+        let name = self.secret_name(what);
         let live = self
             .observed
             .live
             .get(Kind::Secret, &self.settings.namespace, &name);
         let Some(live) = live else {
+            if used && self.live_set().is_some() && !self.replaced_on_purpose(&name) {
+                return Err(self.lost(&name));
+            }
             let validity = Validity::starting(self.observed.now, self.settings.ca_lifetime);
-            let common_name = format!("{}-etcd-ca", self.name);
+            let common_name = name.clone();
             return Authority::new(self.keys, KeyKind::EcdsaP256, &common_name, validity).map_err(
                 |source| Error::Certificates {
                     name: self.name.clone(),
@@ -222,10 +241,54 @@ impl Etcd<'_> {
         })
     }
 
-    fn plan(&self, authority: &Authority) -> Result<Plan, steward_pki::Error> {
+    /// Whether an authority can be replaced at once, as far as members are concerned. Members that trust different
+    /// authorities have no quorum.
+    fn replaceable(&self, name: &str) -> bool {
+        name == self.secret_name("ca") || self.replicas() == 1
+    }
+
+    fn replaced_on_purpose(&self, name: &str) -> bool {
+        let notes = self.observed.store.annotations();
+        let asked = notes.get(annotations::REPLACE_LOST_KEY);
+        self.replaceable(name) && asked.is_some_and(|secret| secret == name)
+    }
+
+    fn lost(&self, name: &str) -> Error {
+        let advice = if self.replaceable(name) {
+            format!(
+                " If it is lost for good, annotate the DataStore with {}={name} to have a new one made: \
+                 every tenant of it is then without its data until its pods have the new certificates",
+                annotations::REPLACE_LOST_KEY
+            )
+        } else {
+            String::new()
+        };
+        Error::Unusable(Problem::new(
+            ConditionType::Ready,
+            Reason::KeyLost,
+            format!("Secret {}/{name}", self.settings.namespace),
+            format!(
+                "is gone, and with it the authority that members and tenants trust. They go on with the \
+                 certificates that they have, which can't be renewed: put the Secret back from a \
+                 backup.{advice}"
+            ),
+        ))
+    }
+
+    /// The members as they are.
+    fn live_set(&self) -> Option<&serde_json::Value> {
+        let namespace = &self.settings.namespace;
+        let live = &self.observed.live;
+        live.get(Kind::StatefulSet, namespace, &self.set())
+    }
+
+    fn plan(&self, authorities: &Authorities) -> Result<Plan, steward_pki::Error> {
+        let authority = &authorities.clients;
         let server = self.leaf("server", &self.server_request(), authority)?;
         let root = self.leaf("root", &client("root"), authority)?;
+        let peer = self.leaf("peer", &self.peer_request(), &authorities.peers)?;
         let ca = authority.pair();
+        let peer_ca = authorities.peers.pair();
         let data = |entries: [(&str, &String); 2]| {
             entries
                 .map(|(key, text)| (key.to_owned(), text.clone()))
@@ -238,12 +301,18 @@ impl Etcd<'_> {
                 "members and tenants trust this authority",
                 data([("ca.crt", &ca.certificate), ("ca.key", &ca.key)]),
             ),
-            self.secret(
-                "server",
-                "members show it to clients and to each other",
-                pair(&server),
-            ),
+            self.secret("server", "members show it to clients", pair(&server)),
             self.secret("root", "the operator manages users with it", pair(&root)),
+            self.secret(
+                "peer-ca",
+                "members trust this authority among themselves",
+                data([("ca.crt", &peer_ca.certificate), ("ca.key", &peer_ca.key)]),
+            ),
+            self.secret(
+                "peer",
+                "members show it to each other",
+                self.peer_files(&peer, peer_ca, ca),
+            ),
         ];
         objects.extend(members::objects(self, &ca.certificate));
         objects.sort_by_key(|object| object.stage);
@@ -251,7 +320,10 @@ impl Etcd<'_> {
             let facts = inspect(&pair.certificate).ok()?;
             Some(renew_at(&facts, self.settings.renew_before))
         };
-        let next_check = [due(&server), due(&root)].into_iter().flatten().min();
+        let next_check = [due(&server), due(&root), due(&peer)]
+            .into_iter()
+            .flatten()
+            .min();
         let status = self.status();
         Ok(Plan {
             objects,
@@ -277,11 +349,9 @@ impl Etcd<'_> {
     }
 
     fn status(&self) -> ManagedEtcdStatus {
-        let live = self
-            .observed
-            .live
-            .get(Kind::StatefulSet, &self.settings.namespace, &self.set());
-        let ready = live.and_then(|live| live.pointer("/status/readyReplicas")?.as_i64());
+        let ready = self
+            .live_set()
+            .and_then(|live| live.pointer("/status/readyReplicas")?.as_i64());
         let ready = ready
             .and_then(|count| i32::try_from(count).ok())
             .unwrap_or(0);
@@ -291,6 +361,7 @@ impl Etcd<'_> {
             replicas: Some(self.replicas()),
             ready_replicas: Some(ready),
             version: None,
+            peers: Some(self.peering().as_str().to_owned()),
             database_bytes: None,
         }
     }
@@ -316,23 +387,32 @@ impl Etcd<'_> {
         authority.issue(self.keys, KeyKind::EcdsaP256, request, validity)
     }
 
-    fn server_request(&self) -> Request {
+    /// DNS name of all members together.
+    fn service_name(&self) -> String {
         let (set, namespace) = (self.set(), &self.settings.namespace);
-        let service = format!("{set}.{namespace}.svc");
+        format!("{set}.{namespace}.svc")
+    }
+
+    fn server_request(&self) -> Request {
+        let mut request = self.peer_request();
+        request
+            .sans
+            .extend([San::parse("localhost"), San::parse("127.0.0.1")]);
+        request
+    }
+
+    /// Members are each other's clients, and clients of themselves.
+    fn peer_request(&self) -> Request {
+        let service = self.service_name();
         let mut sans: Vec<San> = self.members().into_iter().map(San::Dns).collect();
         sans.push(San::Dns(format!(
             "{service}.{}",
             self.settings.cluster_domain
         )));
-        sans.extend([
-            San::Dns(service),
-            San::parse("localhost"),
-            San::parse("127.0.0.1"),
-        ]);
+        sans.push(San::Dns(service));
         Request {
-            common_name: set,
+            common_name: self.set(),
             organization: None,
-            // Members are each other's clients.
             usage: Usage::Both,
             sans,
         }

@@ -107,6 +107,10 @@ pub struct Datastore {
     pub ca_certificate: String,
     /// Its key, with which a tenant's own client certificate is made.
     pub ca_key: String,
+    /// Its version, when that doesn't keep tenants apart and nobody has accepted that.
+    pub vulnerable: Option<String>,
+    /// Another tenant that was there before this one.
+    pub other_tenant: Option<String>,
 }
 
 /// A hostname some other tenant claims.

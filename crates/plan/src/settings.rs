@@ -36,7 +36,7 @@ impl Default for Settings {
             cluster_domain: "cluster.local".into(),
             gate_image: "ghcr.io/butlerdotdev/steward-gate:v0.1.0".into(),
             tcp_proxy_image: "ghcr.io/butlerdotdev/steward-tcp-proxy:v0.1.0".into(),
-            etcd_image: "registry.k8s.io/etcd:3.6.8-0".into(),
+            etcd_image: "quay.io/coreos/etcd:v3.6.16".into(),
             ca_lifetime: 3650 * DAY,
             certificate_lifetime: 365 * DAY,
             renew_before: None,

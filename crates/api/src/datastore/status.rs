@@ -24,6 +24,9 @@ pub struct DataStoreStatus {
     /// Where it is, each as `host:port`: those of the spec, or those of the etcd that Steward runs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub endpoints: Vec<String>,
+    /// Version that the datastore says it has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
     /// The etcd that Steward runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub managed: Option<ManagedEtcdStatus>,
@@ -48,6 +51,10 @@ pub struct ManagedEtcdStatus {
     /// Version of etcd that runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
+    /// How members trust each other: `Own` when by an authority of their own. An etcd from before is moved
+    /// there in steps: `Shared`, `TrustBoth`, `NewCertificates`, `Own`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub peers: Option<String>,
     /// Bytes that the database takes on disk.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub database_bytes: Option<i64>,

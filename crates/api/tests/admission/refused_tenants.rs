@@ -29,6 +29,21 @@ async fn names_that_cannot_work_are_refused() -> Result<()> {
                 "choose a name with another ending",
             ),
             (
+                "etcd's administrator",
+                "spec: {dataStoreUsername: root}",
+                "dataStoreUsername: this name is the datastore's own; leave the field out",
+            ),
+            (
+                "etcd's administrator in capitals",
+                "spec: {dataStoreUsername: Root}",
+                "dataStoreUsername: this name is the datastore's own",
+            ),
+            (
+                "the role of etcd's administrator",
+                "spec: {dataStoreSchema: root}",
+                "dataStoreSchema: this name is the datastore's own",
+            ),
+            (
                 "the cluster's own Service",
                 "metadata: {name: kubernetes, namespace: default}",
                 "metadata.name: the Service kubernetes in namespace default is this cluster's own",

@@ -131,7 +131,7 @@ async fn guard(guarded: &GuardedDataStore, context: &Context) -> Result<Action, 
     let next_check = found.next_check;
     let status = report::describe(&store, &found, used_by, Timestamp::now());
     count(context, &name, &found);
-    publish(context, &name, entry(&name, &found));
+    publish(context, &name, entry(&store, &found));
     if context.leads() {
         tell(context, &api, &store, &status).await?;
         upkeep::consider(context, &store, &found);
@@ -152,6 +152,12 @@ struct Found {
 }
 
 impl Found {
+    /// The version, when it doesn't keep tenants apart.
+    fn vulnerable_version(&self) -> Option<&str> {
+        let version = self.health.as_ref()?.version.as_str();
+        (!steward_plan::datastore::keeps_tenants_apart(version)).then_some(version)
+    }
+
     fn trouble(reason: Reason, message: impl Into<String>) -> Self {
         Self {
             trouble: Some((reason, message.into())),
@@ -258,14 +264,19 @@ fn users(context: &Context, name: &str) -> Vec<String> {
     users
 }
 
-fn entry(name: &str, found: &Found) -> Entry {
+fn entry(store: &DataStore, found: &Found) -> Entry {
     let seen = match (&found.trouble, &found.access) {
         (None, Some(access)) => DatastoreSeen::Ready(Known {
-            name: name.to_owned(),
+            name: store.name_any(),
             driver: Driver::Etcd.as_str().to_owned(),
             endpoints: access.endpoints.clone(),
             ca_certificate: access.ca.clone(),
             ca_key: found.ca_key.clone(),
+            vulnerable: found
+                .vulnerable_version()
+                .filter(|version| !report::accepted(store, version))
+                .map(str::to_owned),
+            other_tenant: None,
         }),
         (Some((_, reason)), _) => DatastoreSeen::NotReady {
             reason: reason.clone(),

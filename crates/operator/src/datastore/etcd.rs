@@ -328,6 +328,14 @@ impl Etcd {
             .await
             .map_err(|e| self.explain("tell its status", &e))?;
         let latency = started.elapsed();
+        if self.authenticated {
+            // Whoever shows a certificate may ask how an etcd is; only an administrator may ask this.
+            self.client
+                .auth_client()
+                .role_get(ROOT)
+                .await
+                .map_err(|e| self.explain("show the role root", &e))?;
+        }
         let alarms = maintenance
             .alarm(AlarmAction::Get, AlarmType::None, None)
             .await

@@ -47,10 +47,21 @@ pub struct Target {
 /// Who the operator is inside a tenant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Identity {
-    /// Itself, with the rights that its ClusterRole lists.
+    /// Itself, with the rights that its `ClusterRole` lists.
     Operator,
-    /// A member of `system:masters`, for as long as it takes to write that ClusterRole.
+    /// A member of `system:masters`, for as long as it takes to write that `ClusterRole`.
     Granting,
+}
+
+/// Why a tenant can't be dialled.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct Unusable(String);
+
+impl From<Unusable> for Error {
+    fn from(Unusable(reason): Unusable) -> Self {
+        Self::TenantAccess { reason }
+    }
 }
 
 impl Target {
@@ -66,10 +77,8 @@ impl Target {
     ///
     /// # Errors
     /// When the authority can't be used.
-    pub fn client(&self, identity: Identity) -> Result<Client, Error> {
-        let unusable = |reason: String| Error::TenantAccess {
-            reason: format!("its authority can't be used: {reason}"),
-        };
+    pub fn client(&self, identity: Identity) -> Result<Client, Unusable> {
+        let unusable = |reason: String| Unusable(format!("its authority can't be used: {reason}"));
         let authority = Authority::from_pair(self.authority.clone())
             .map_err(|error| unusable(error.to_string()))?;
         let pair = identity

@@ -1,7 +1,7 @@
 //! The operator's rights inside a tenant, given by itself where they are missing.
 //!
 //! Owns: the moment in which the operator is a member of `system:masters`, with a certificate of minutes, to write
-//! the ClusterRole that lists what it may do from then on. A tenant's administrator who removes that role takes
+//! the `ClusterRole` that lists what it may do from then on. A tenant's administrator who removes that role takes
 //! nothing away for long: it is written again.
 
 use std::time::Duration;

@@ -15,6 +15,7 @@ mod etcd;
 mod faults;
 mod front_doors;
 mod harness;
+mod hostile;
 mod inside;
 mod programs;
 mod rbac;

@@ -11,6 +11,7 @@ use crate::{
 };
 
 const PEER_PORT: u16 = 2380;
+/// Plain HTTP, because kubelets ask it for readiness. A `NetworkPolicy` keeps other pods away from it.
 const METRICS_PORT: u16 = 2381;
 const DATA: &str = "/var/lib/etcd";
 const PKI: &str = "/etc/etcd/pki";
@@ -92,7 +93,9 @@ fn pod_metadata(etcd: &Etcd<'_>, authority: &str) -> Value {
                 "steward.butlerlabs.dev/authority".to_owned(),
                 checksum(&authority),
             )]
-            .into(),
+            .into_iter()
+            .chain(etcd.peering().note())
+            .collect(),
         ),
         ..Default::default()
     };
@@ -135,19 +138,7 @@ fn pod(etcd: &Etcd<'_>) -> Value {
     let spec = etcd.spec;
     let mut volumes = vec![json!({"name": "pki", "projected": {
         "defaultMode": 0o440,
-        "sources": [
-            {"secret": {
-                "name": etcd.secret_name("ca"),
-                "items": [{"key": "ca.crt", "path": "ca.crt"}],
-            }},
-            {"secret": {
-                "name": etcd.secret_name("server"),
-                "items": [
-                    {"key": "tls.crt", "path": "tls.crt"},
-                    {"key": "tls.key", "path": "tls.key"},
-                ],
-            }},
-        ],
+        "sources": certificates(etcd),
     }})];
     if claim(etcd).is_none() {
         let folder = spec.empty_dir.clone().unwrap_or_default();
@@ -191,6 +182,26 @@ fn pod(etcd: &Etcd<'_>) -> Value {
         "containers": [container(etcd)],
         "volumes": volumes,
     })
+}
+
+/// What is mounted: trust, the server's certificate, the members' own.
+fn certificates(etcd: &Etcd<'_>) -> Vec<Value> {
+    let secret = |what: &str, items: Value| json!({"secret": {"name": etcd.secret_name(what), "items": items}});
+    let mut sources = vec![
+        secret("ca", json!([{"key": "ca.crt", "path": "ca.crt"}])),
+        secret(
+            "server",
+            json!([
+                {"key": "tls.crt", "path": "tls.crt"},
+                {"key": "tls.key", "path": "tls.key"},
+            ]),
+        ),
+    ];
+    let peers = etcd.peering().files();
+    if !peers.is_empty() {
+        sources.push(secret("peer", json!(peers)));
+    }
+    sources
 }
 
 fn container(etcd: &Etcd<'_>) -> Value {
@@ -254,7 +265,7 @@ fn args(etcd: &Etcd<'_>) -> Vec<String> {
         .quota_backend_bytes
         .unwrap_or(DEFAULT_QUOTA_BACKEND_BYTES);
     let retention = etcd.spec.compaction_retention.as_deref().unwrap_or("5m");
-    vec![
+    let mut args = vec![
         "--name=$(POD_NAME)".into(),
         // In a folder of its own: a volume's root may hold lost+found.
         format!("--data-dir={DATA}/data"),
@@ -270,10 +281,6 @@ fn args(etcd: &Etcd<'_>) -> Vec<String> {
         format!("--trusted-ca-file={PKI}/ca.crt"),
         format!("--cert-file={PKI}/tls.crt"),
         format!("--key-file={PKI}/tls.key"),
-        "--peer-client-cert-auth=true".into(),
-        format!("--peer-trusted-ca-file={PKI}/ca.crt"),
-        format!("--peer-cert-file={PKI}/tls.crt"),
-        format!("--peer-key-file={PKI}/tls.key"),
         // All tenants at once: no tenant's API server compacts for itself.
         // Tenants share the revisions but not the keys, and may not ask how far their watches are
         // (etcd lets only root find out its version). So they are told, sooner than an API server
@@ -282,5 +289,8 @@ fn args(etcd: &Etcd<'_>) -> Vec<String> {
         "--auto-compaction-mode=periodic".into(),
         format!("--auto-compaction-retention={retention}"),
         format!("--quota-backend-bytes={quota}"),
-    ]
+    ];
+    let name = format!("{}.{domain}", etcd.service_name());
+    args.extend(etcd.peering().args(PKI, &name));
+    args
 }

@@ -3,6 +3,7 @@
 use steward_api::{
     TenantControlPlane,
     conditions::{ConditionType, Reason},
+    metadata::annotations,
 };
 
 use super::wait;
@@ -167,7 +168,10 @@ fn find(
     problems: &mut Vec<Problem>,
 ) -> Option<Datastore> {
     let (reason, message) = match observed.datastores.get(name) {
-        Some(DatastoreSeen::Ready(store)) if store.driver == "etcd" => return Some(store.clone()),
+        Some(DatastoreSeen::Ready(store)) if store.driver == "etcd" => {
+            problems.extend(crowded(&observed.tenant, store, field));
+            return Some(store.clone());
+        }
         Some(DatastoreSeen::Ready(store)) => {
             problems.push(Problem::new(
                 ConditionType::Accepted,
@@ -194,6 +198,27 @@ fn find(
     None
 }
 
+/// A second tenant on an etcd that doesn't keep tenants apart. One that has its data there goes on.
+fn crowded(tenant: &TenantControlPlane, store: &Datastore, field: &str) -> Option<Problem> {
+    let version = store.vulnerable.as_ref()?;
+    let other = store.other_tenant.as_ref()?;
+    if used(tenant).is_some() {
+        return None;
+    }
+    Some(Problem::new(
+        ConditionType::Accepted,
+        Reason::DatastoreVulnerable,
+        field,
+        format!(
+            "the DataStore {} runs etcd {version}, in which tenants can get around each other's \
+             permissions, and the tenant {other} uses it: upgrade that etcd to 3.6.14, 3.7.1 or newer, \
+             use another DataStore, or let who runs it annotate the DataStore with {}={version}",
+            store.name,
+            annotations::ACCEPT_VULNERABLE,
+        ),
+    ))
+}
+
 /// The connection as it was when the store was last ready.
 fn remembered(observed: &Observed, names: &Names, name: &str) -> Option<Datastore> {
     let config = secret::read(&observed.live, &names.namespace, &names.datastore_config())?;
@@ -213,5 +238,7 @@ fn remembered(observed: &Observed, names: &Names, name: &str) -> Option<Datastor
         endpoints,
         ca_certificate: certificate.get("ca.crt")?.clone(),
         ca_key: String::new(),
+        vulnerable: None,
+        other_tenant: None,
     })
 }

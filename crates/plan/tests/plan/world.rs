@@ -358,5 +358,7 @@ pub(crate) fn store(name: &str) -> Datastore {
         ],
         ca_certificate: certificate.clone(),
         ca_key: key.clone(),
+        vulnerable: None,
+        other_tenant: None,
     }
 }

@@ -139,7 +139,7 @@ fn packet_filters(parts: &Parts) -> Result<Arc<Layer>, Error> {
 fn etcd(parts: &Parts) -> Result<Image, Error> {
     let names = ["etcd", "etcdctl", "etcdutl"];
     let layer = programs(parts, Part::Etcd, &names, "/usr/local/bin")?;
-    Image::builder(format!("registry.k8s.io/etcd:{}-0", Part::Etcd.version()))
+    Image::builder(format!("quay.io/coreos/etcd:v{}", Part::Etcd.version()))
         .layer(&layer)
         .folder("/tmp", 0o1777)
         .entrypoint(["etcd"])

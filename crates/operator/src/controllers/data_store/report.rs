@@ -1,10 +1,12 @@
 //! What a datastore's status says.
 
 use jiff::Timestamp;
+use kube::ResourceExt;
 use steward_api::{
     DataStore, DataStoreStatus,
     conditions::{self, ConditionType, Finding, Reason},
     datastore::ManagedEtcdStatus,
+    metadata::annotations,
 };
 
 use super::Found;
@@ -49,11 +51,16 @@ pub(super) fn describe(
         ready: found.trouble.is_none(),
         conditions: conditions::merge(
             &before.conditions,
-            &[ready, deletion],
+            &[ready, deletion, isolation(store, found)],
             store.metadata.generation,
             now,
         ),
         used_by,
+        version: found
+            .health
+            .as_ref()
+            .map(|health| health.version.clone())
+            .or(before.version),
         endpoints: found
             .access
             .as_ref()
@@ -64,6 +71,39 @@ pub(super) fn describe(
             .clone()
             .map(|status| measured(status, before.managed.as_ref(), found.health.as_ref())),
     }
+}
+
+/// Whether its version keeps tenants apart.
+fn isolation(store: &DataStore, found: &Found) -> Finding {
+    const TYPE: ConditionType = ConditionType::TenantsIsolated;
+    let Some(health) = &found.health else {
+        return Finding::unknown(TYPE, Reason::DatastoreNotReady, "its version is not known");
+    };
+    let Some(version) = found.vulnerable_version() else {
+        let message = format!("etcd {} keeps tenants to their own prefix", health.version);
+        return Finding::yes(TYPE, Reason::Ready, message);
+    };
+    let consequence = if accepted(store, version) {
+        "Its annotation lets several tenants use it all the same".to_owned()
+    } else {
+        format!(
+            "Only one tenant may use it, until it is annotated with {}={version}",
+            annotations::ACCEPT_VULNERABLE
+        )
+    };
+    let message = format!(
+        "etcd {version} has published holes through which a tenant gets around its permissions: upgrade \
+         it to 3.6.14, 3.7.1 or newer. {consequence}"
+    );
+    Finding::no(TYPE, Reason::DatastoreVulnerable, message)
+}
+
+/// Whether who runs the datastore has accepted this version by annotation.
+pub(super) fn accepted(store: &DataStore, version: &str) -> bool {
+    store
+        .annotations()
+        .get(annotations::ACCEPT_VULNERABLE)
+        .is_some_and(|accepted| accepted == version)
 }
 
 /// Adds what the etcd says of itself. Sizes change all the time: only a change worth knowing is told, so that a

@@ -1,7 +1,9 @@
-//! What the operator may do inside a tenant: a ClusterRole that lists it, and its binding.
+//! What the operator may do inside a tenant: a `ClusterRole` that lists it, and its binding.
 //!
-//! Refuses: `system:masters`, which no ClusterRole limits and nobody can take away. The right to grant rights is
+//! Refuses: `system:masters`, which no `ClusterRole` limits and nobody can take away. The right to grant rights is
 //! listed too, because the operator writes the roles of kubelets and add-ons.
+
+use std::collections::BTreeMap;
 
 use k8s_openapi::api::rbac::v1::PolicyRule;
 
@@ -14,10 +16,10 @@ use crate::object::{Kind, Object};
 /// CN of the operator's certificate in every tenant.
 pub const USER: &str = "steward-operator";
 
-/// Name of the ClusterRole and of its binding.
+/// Name of the `ClusterRole` and of its binding.
 const ROLE: &str = "steward:operator";
 
-/// The ClusterRole and its binding.
+/// The `ClusterRole` and its binding.
 pub fn objects() -> [Object; 2] {
     [cluster_role(ROLE, rules()), binding(ROLE, ROLE, user(USER))]
 }
@@ -31,13 +33,14 @@ fn rules() -> Vec<PolicyRule> {
         Kind::ValidatingAdmissionPolicy,
         Kind::ValidatingAdmissionPolicyBinding,
     ];
-    let mut rules: Vec<PolicyRule> = KINDS
+    let mut written: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for kind in KINDS.iter().chain(&policies) {
+        let (group, _, _, plural) = kind.names();
+        written.entry(group).or_default().push(plural);
+    }
+    let mut rules: Vec<PolicyRule> = written
         .iter()
-        .chain(&policies)
-        .map(|kind| {
-            let (group, _, _, plural) = kind.names();
-            rule(&[group], &[plural], WRITE, &[])
-        })
+        .map(|(group, plurals)| rule(&[group], plurals, WRITE, &[]))
         .collect();
     rules.extend([
         rule(
@@ -80,7 +83,7 @@ mod tests {
             let (group, _, _, plural) = kind.names();
             let granted = rules.iter().any(|rule| {
                 rule.api_groups.as_deref() == Some(&[group.to_owned()])
-                    && rule.resources.as_deref() == Some(&[plural.to_owned()])
+                    && rule.resources.iter().flatten().any(|one| one == plural)
                     && rule.verbs.iter().any(|verb| verb == "delete")
             });
             assert!(granted, "{kind:?}");
