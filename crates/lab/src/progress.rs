@@ -187,15 +187,15 @@ mod tests {
     #[test]
     fn a_log_gets_a_first_and_a_last_line_and_not_one_per_step() {
         let page = Page::default();
-        let mut task = Progress::to(Box::new(page.clone()), false).task("etcd 3.6.8");
+        let mut task = Progress::to(Box::new(page.clone()), false).task("etcd 3.6.16");
         for package in 0..1000 {
             task.at(format!("{package} of 1000 packages"));
         }
         task.done("ready");
         let lines: Vec<_> = page.text().lines().map(str::to_owned).collect();
         assert_eq!(lines.len(), 2, "{lines:?}");
-        assert!(lines[0].starts_with("etcd 3.6.8: started, "));
-        assert!(lines[1].starts_with("etcd 3.6.8: ready, "));
+        assert!(lines[0].starts_with("etcd 3.6.16: started, "));
+        assert!(lines[1].starts_with("etcd 3.6.16: ready, "));
     }
 
     #[test]

@@ -308,7 +308,7 @@ fn etcd() -> Recipe {
         program("etcdctl", &["version"]),
         program("etcdutl", &["version"]),
     ];
-    module("3.6.8", PROGRAMS, sources::ETCD)
+    module("3.6.16", PROGRAMS, sources::ETCD)
 }
 
 fn konnectivity() -> Recipe {

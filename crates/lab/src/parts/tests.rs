@@ -99,7 +99,7 @@ fn the_modules_pin_the_version_that_the_recipe_names() {
             Part::Kubernetes(Release::V1_31),
             "k8s.io/kubernetes v1.31.0",
         ),
-        (Part::Etcd, "go.etcd.io/etcd/server/v3 v3.6.8"),
+        (Part::Etcd, "go.etcd.io/etcd/server/v3 v3.6.16"),
         (
             Part::Konnectivity,
             "sigs.k8s.io/apiserver-network-proxy v0.36.0",
@@ -123,7 +123,7 @@ fn the_modules_pin_the_version_that_the_recipe_names() {
 fn programs_of_the_right_version_in_the_chosen_folder_skip_the_build() {
     let folder = tempfile::tempdir().unwrap();
     for name in ["etcd", "etcdctl", "etcdutl"] {
-        script(&folder.path().join(name), "echo version: 3.6.8");
+        script(&folder.path().join(name), "echo version: 3.6.16");
     }
     let options = options(folder.path()).with_bin_dir(Some(folder.path().to_path_buf()));
     let programs = ensure(Part::Etcd, &options, &Progress::silent()).unwrap();

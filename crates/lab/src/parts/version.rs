@@ -83,7 +83,7 @@ mod tests {
                 "Client Version: v1.36.3\nKustomize Version: v5.8.1\n",
                 "1.36.3",
             ),
-            ("etcd Version: 3.6.8\nGit SHA: none\n", "3.6.8"),
+            ("etcd Version: 3.6.16\nGit SHA: none\n", "3.6.16"),
             ("CoreDNS-1.14.2\nlinux/amd64, go1.26.8, \n", "1.14.2"),
             ("v4.3.1+g1234567\n", "4.3.1"),
             ("proxy version v0.36.0\n", "0.36.0"),
