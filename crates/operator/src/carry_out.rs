@@ -5,7 +5,7 @@
 
 use steward_api::conditions::{ConditionType, Reason};
 use steward_plan::{
-    Applied, Change, DatastoreWish, Failure, InsideApplied, Live, Object, Plan, Stage,
+    Applied, Change, DatastoreWish, Failure, Inside, InsideApplied, Live, Object, Plan, Stage,
 };
 
 use crate::{
@@ -13,6 +13,7 @@ use crate::{
     context::Context,
     datastore,
     error::Error,
+    events::clip,
     tenant::Session,
 };
 
@@ -132,7 +133,8 @@ impl Done {
         what: String,
         error: Error,
     ) {
-        let message = error.to_string();
+        // A tenant's API server may answer with a whole page.
+        let message = clip(&error.to_string(), 2048);
         self.applied.failures.push(Failure {
             stage,
             condition,
@@ -157,9 +159,20 @@ pub async fn fulfil(context: &Context, wish: &DatastoreWish) -> Result<(), datas
                 .into(),
         });
     };
-    match wish {
-        DatastoreWish::Tenant { user, schema, .. } => driver.ensure(user, schema).await.map(drop),
-        DatastoreWish::Gone { user, schema, .. } => driver.remove(user, schema).await,
+    let fulfilled = async {
+        match wish {
+            DatastoreWish::Tenant { user, schema, .. } => {
+                driver.ensure(user, schema).await.map(drop)
+            }
+            DatastoreWish::Gone { user, schema, .. } => driver.remove(user, schema).await,
+        }
+    };
+    match context.fence.pass(fulfilled).await {
+        Ok(fulfilled) => fulfilled,
+        Err(closed) => Err(datastore::Error::Unreachable {
+            endpoints: store.clone(),
+            reason: closed.to_string(),
+        }),
     }
 }
 
@@ -178,9 +191,22 @@ async fn fulfil_all<'w>(
     Ok(())
 }
 
-/// Carries out the part of a plan that concerns the inside of the tenant.
-pub async fn inside(plan: &Plan, session: Option<&Session>, done: &mut Done) {
+/// Carries out the part of a plan that concerns the inside of the tenant. What can't be seen there because it is too
+/// much is told, however well the rest goes.
+pub async fn inside(plan: &Plan, session: Option<&Session>, seen: &Inside, done: &mut Done) {
     let Some(session) = session else { return };
+    bring_in(plan, session, done).await;
+    if let Inside::Unreachable { reason, cause } = seen
+        && *cause == Reason::TooMuchInside
+    {
+        done.applied.inside = InsideApplied::Unreachable {
+            reason: reason.clone(),
+            cause: *cause,
+        };
+    }
+}
+
+async fn bring_in(plan: &Plan, session: &Session, done: &mut Done) {
     if plan.tenant_objects.is_empty() && plan.tenant_prune.labels.is_empty() {
         return;
     }
@@ -194,15 +220,16 @@ pub async fn inside(plan: &Plan, session: Option<&Session>, done: &mut Done) {
     let labels = apply::selector(&plan.tenant_prune.labels);
     let live = match session
         .engine
-        .list_metadata(&plan.tenant_prune.kinds, None, &labels)
+        .list_inside(&plan.tenant_prune.kinds, &labels)
         .await
     {
         Ok(live) => live,
         Err(error) => {
             session.distrust();
-            let reason = format!("{}: {error}", session.endpoint);
+            let (cause, reason) = error.unreached(&session.endpoint);
             done.applied.inside = InsideApplied::Unreachable {
                 reason: reason.clone(),
+                cause,
             };
             done.error.get_or_insert(Error::TenantAccess { reason });
             return;

@@ -12,6 +12,7 @@ use kube::{ResourceExt, runtime::reflector::ObjectRef};
 use serde_json::Value;
 use steward_api::{
     TenantControlPlane,
+    conditions::Reason,
     metadata::{annotations, labels},
 };
 use steward_plan::{
@@ -207,13 +208,13 @@ async fn look_inside(
     let moving = exposure.is_some_and(|exposure| exposure.previous.is_some());
     match context.tenants.open(key, &target).await {
         Ok(session) => {
-            let kinds = [Kind::Deployment, Kind::DaemonSet];
-            let inside = session.look(&kinds, &inside_selector(), moving).await;
+            let inside = session.look(moving).await;
             (inside, Some(session))
         }
         Err(error) => (
             Inside::Unreachable {
                 reason: error.to_string(),
+                cause: Reason::TenantUnreachable,
             },
             None,
         ),

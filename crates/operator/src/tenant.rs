@@ -17,17 +17,22 @@ use std::{
 use hear::Watched;
 use kube::Client;
 use serde_json::Value;
-use steward_plan::{Inside, Kind, Object, Prune};
+use steward_api::conditions::Reason;
+use steward_plan::{Inside, Object, Prune};
 use tokio::{sync::mpsc, task::JoinSet};
 
 use crate::{
     apply::{self, Cluster, Engine, owned},
     error::Error,
+    lease::Fence,
     metrics::Metrics,
 };
 
 pub mod access;
 mod hear;
+#[cfg(test)]
+mod hostile;
+pub mod limits;
 mod look;
 
 pub use access::Target;
@@ -44,6 +49,7 @@ pub struct Tenants {
     sessions: Mutex<HashMap<Key, Arc<Session>>>,
     wake: mpsc::UnboundedSender<Key>,
     metrics: Metrics,
+    fence: Fence,
 }
 
 /// Namespace and name.
@@ -93,11 +99,12 @@ impl State {
 
 impl Tenants {
     /// No sessions yet. `wake` hears of tenants in which something of ours changed.
-    pub fn new(wake: mpsc::UnboundedSender<Key>, metrics: Metrics) -> Self {
+    pub fn new(wake: mpsc::UnboundedSender<Key>, metrics: Metrics, fence: Fence) -> Self {
         Self {
             sessions: Mutex::default(),
             wake,
             metrics,
+            fence,
         }
     }
 
@@ -111,7 +118,7 @@ impl Tenants {
         if let Some(session) = found.filter(|session| session.fingerprint == fingerprint) {
             return Ok(session);
         }
-        let client = target.client().await?;
+        let client = limits::client(target.client().await?, &self.fence);
         let session = Arc::new(Session {
             engine: Engine::new(client.clone(), Cluster::Tenant, self.metrics.clone()),
             endpoint: target.url.to_string(),
@@ -166,7 +173,7 @@ impl Tenants {
 impl Session {
     /// What is seen inside. Never fails: not to be reached is an answer too. While the tenant is
     /// `moving`, what is on its way out is looked at as well.
-    pub async fn look(&self, workloads: &[Kind], labels: &str, moving: bool) -> Inside {
+    pub async fn look(&self, moving: bool) -> Inside {
         if let Some((at, inside)) = &self.memory().seen
             && at.elapsed() < FRESH
             // No watch tells of what is on its way out.
@@ -177,17 +184,17 @@ impl Session {
             return inside.clone();
         }
         self.state.unseen.store(false, Ordering::Release);
-        let looked = tokio::time::timeout(
-            PATIENCE,
-            look::inside(&self.client, &self.engine, workloads, labels, moving),
-        );
+        let looked =
+            tokio::time::timeout(PATIENCE, look::inside(&self.client, &self.engine, moving));
         let inside = match looked.await {
             Ok(Ok(inside)) => inside,
-            Ok(Err(error)) => Inside::Unreachable {
-                reason: format!("{}: {error}", self.endpoint),
-            },
+            Ok(Err(error)) => {
+                let (cause, reason) = error.unreached(&self.endpoint);
+                Inside::Unreachable { reason, cause }
+            }
             Err(_) => Inside::Unreachable {
                 reason: format!("{} did not answer within {PATIENCE:?}", self.endpoint),
+                cause: Reason::TenantUnreachable,
             },
         };
         self.memory().seen = Some((Instant::now(), inside.clone()));

@@ -28,6 +28,7 @@ mod validate;
 pub mod version;
 mod way;
 
+pub use build::inside::workloads as inside_workloads;
 pub use object::{Kind, Object, ObjectKey, Stage};
 pub use observed::{
     Datastore, DatastoreSeen, Endpoints, HostnameClaim, Inside, Live, NodeSeen, Observed, Platform,

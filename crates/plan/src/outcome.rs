@@ -155,10 +155,12 @@ pub enum InsideApplied {
     /// Nothing was tried (no objects planned, or no pod ready).
     #[default]
     NotTried,
-    /// It did not answer.
+    /// It did not answer, or with too much.
     Unreachable {
         /// What the connection said.
         reason: String,
+        /// `TenantUnreachable`, or `TooMuchInside`.
+        cause: Reason,
     },
     /// All that was planned is as it should be, or is among the failures.
     Done {

@@ -137,6 +137,8 @@ reasons! {
         => "Grant what the message names, or install the chart's ClusterRole of this version.",
     Throttled: "The API server asks us to wait."
         => "Wait.",
+    TooMuchInside: "There is more inside the tenant than the operator reads: objects with Steward's own label, nodes, or an answer of its API server that is too large."
+        => "Remove what the message names; nothing else of the tenant is stopped by it.",
     Error: "Something failed that has no reason of its own."
         => "The message has the details; the operator's log more.",
 }
