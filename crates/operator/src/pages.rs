@@ -81,8 +81,11 @@ pub(crate) async fn each<T: DeserializeOwned>(
             Err(kube::Error::Api(status)) if status.code == 404 => return Ok(()),
             Err(error) => return Err(list.failed(error)),
         };
-        list.spend(&text)?;
-        let page: Page<T> = parse(list.what, &text)?;
+        if !list.affords(&text) {
+            return Err(list.too_large());
+        }
+        let page: Page<T> =
+            serde_json::from_str(&text).map_err(|error| unreadable(list.what, &error))?;
         let items = page.items.unwrap_or_default();
         if items.more {
             return Err(list.too_many());
@@ -97,15 +100,12 @@ pub(crate) async fn each<T: DeserializeOwned>(
     Err(list.too_many())
 }
 
-/// Reads what a server that is not trusted answers. Not by the client itself, which would log all of what it
-/// can't read.
-///
-/// # Errors
-/// What is wrong with it.
-pub(crate) fn parse<T: DeserializeOwned>(what: &str, text: &str) -> Result<T, Error> {
-    serde_json::from_str(text).map_err(|error| Error::TenantAccess {
+/// What a server that is not trusted answered is not what was asked for. Answers are not read by the client itself,
+/// which would log all of what it can't read.
+pub(crate) fn unreadable(what: &str, error: &serde_json::Error) -> Error {
+    Error::TenantAccess {
         reason: format!("it answers something else than {what}: {error}"),
-    })
+    }
 }
 
 impl List<'_> {
@@ -132,21 +132,24 @@ impl List<'_> {
         Error::TooMuchInside { reason }
     }
 
-    fn spend(&self, text: &str) -> Result<(), Error> {
+    fn affords(&self, text: &str) -> bool {
         let Some(budget) = self.budget else {
-            return Ok(());
+            return true;
         };
         let price = Price::of(text.as_bytes()).memory;
         let spent = budget.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| {
             left.checked_sub(price)
         });
-        let labels = self.labels.unwrap_or_default();
-        spent.map(drop).map_err(|_| Error::TooMuchInside {
+        spent.is_ok()
+    }
+
+    fn too_large(&self) -> Error {
+        let (what, labels) = (self.what, self.labels.unwrap_or_default());
+        Error::TooMuchInside {
             reason: format!(
-                "the objects with the label {labels}, which is Steward's own, are too large, among them {}; remove it from those that are yours: `kubectl get {} -A -l {labels}`",
-                self.what, self.what
+                "the objects with the label {labels}, which is Steward's own, are too large, among them {what}; remove it from those that are yours: `kubectl get {what} -A -l {labels}`"
             ),
-        })
+        }
     }
 }
 

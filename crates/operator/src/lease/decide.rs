@@ -62,7 +62,7 @@ pub fn decide(lease: Option<&View>, me: &str, duration: Duration, unchanged: Dur
         }
         return Step::Wait {
             holder: "a replica whose Lease was deleted".into(),
-            at_most: duration - unchanged,
+            at_most: duration.saturating_sub(unchanged),
         };
     };
     match &lease.holder {

@@ -214,6 +214,27 @@ async fn a_page_with_more_than_was_asked_for_is_refused_and_our_label_named() {
 }
 
 #[tokio::test]
+async fn what_is_kept_of_a_tenant_is_bounded_in_all() {
+    let attacker = Attacker::start(|_| {
+        let fields = r#"{"a":0},"#.repeat(1000);
+        let item = format!(
+            r#"{{"metadata": {{"name": "a", "namespace": "b", "managedFields": [{fields}{{}}]}}}}"#
+        );
+        let page = format!(r#"{{"metadata": {{"continue": "more"}}, "items": [{item}]}}"#);
+        (ok(&page), b"".as_slice())
+    })
+    .await;
+    let listed = attacker
+        .engine()
+        .list_inside(&[Kind::ConfigMap, Kind::Secret], "a=b")
+        .await;
+    let said = too_much(&listed.expect_err("too large"));
+    assert!(said.contains("are too large"), "{said}");
+    let pages = attacker.asked.lock().unwrap().len();
+    assert!(pages < 2 * 500 / PAGE, "{pages}");
+}
+
+#[tokio::test]
 async fn a_watch_line_without_an_end_is_read_up_to_a_limit() {
     let attacker = Attacker::with(&ok(r#"{"type": "ADDED", "object": ""#), b"endless").await;
     let watched = hear::Watched {

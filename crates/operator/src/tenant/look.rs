@@ -94,7 +94,10 @@ async fn get<T: serde::de::DeserializeOwned>(
     let request = http::Request::get(path).body(Vec::new());
     let request = request.map_err(|error| failed(kube::Error::HttpError(error)))?;
     match client.request_text(request).await {
-        Ok(text) => pages::parse(what, &text).map(Some),
+        Ok(text) => match serde_json::from_str(&text) {
+            Ok(found) => Ok(Some(found)),
+            Err(error) => Err(pages::unreadable(what, &error)),
+        },
         Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
         Err(error) => Err(failed(error)),
     }
@@ -135,7 +138,7 @@ async fn endpoints(client: &Client) -> Result<Option<Endpoints>, Error> {
         let endpoints = slice.endpoints.unwrap_or_default().all;
         let addresses = endpoints
             .into_iter()
-            .flat_map(|endpoint| endpoint.addresses);
+            .filter_map(|endpoint| endpoint.addresses);
         let addresses = addresses.flat_map(|few| few.all);
         Some(Endpoints {
             addresses: addresses.filter_map(|text| text.parse().ok()).collect(),
