@@ -159,18 +159,27 @@ pub async fn fulfil(context: &Context, wish: &DatastoreWish) -> Result<(), datas
                 .into(),
         });
     };
-    let fulfilled = async {
+    fenced(context, store, async {
         match wish {
             DatastoreWish::Tenant { user, schema, .. } => {
                 driver.ensure(user, schema).await.map(drop)
             }
             DatastoreWish::Gone { user, schema, .. } => driver.remove(user, schema).await,
         }
-    };
-    match context.fence.pass(fulfilled).await {
-        Ok(fulfilled) => fulfilled,
+    })
+    .await
+}
+
+/// Lets a call that changes a datastore pass the fence.
+async fn fenced<T>(
+    context: &Context,
+    store: &str,
+    call: impl Future<Output = Result<T, datastore::Error>>,
+) -> Result<T, datastore::Error> {
+    match context.fence.pass(call).await {
+        Ok(answer) => answer,
         Err(closed) => Err(datastore::Error::Unreachable {
-            endpoints: store.clone(),
+            endpoints: store.to_owned(),
             reason: closed.to_string(),
         }),
     }
