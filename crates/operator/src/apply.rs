@@ -4,18 +4,25 @@
 //! would change nothing, removal of what is no longer wanted. Refuses: deciding. It does what a plan says,
 //! in the plan's order, and tells what came of it.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, atomic::AtomicUsize},
+};
 
-use futures::future::join_all;
+use futures::future::{join_all, try_join_all};
 use kube::{
     Client,
     api::{DeleteParams, Patch, PatchParams, Preconditions, PropagationPolicy},
     core::Request,
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 use steward_plan::{Kind, Live, Object, ObjectKey, Prune};
 
-use crate::{error::Error, metrics::Metrics};
+use crate::{
+    error::Error,
+    metrics::Metrics,
+    pages::{self, List},
+};
 
 pub mod owned;
 mod versions;
@@ -25,6 +32,15 @@ pub use versions::Versions;
 /// Writes at the same time within one stage: the API server answers one in a few milliseconds, most of
 /// them spent waiting for its datastore.
 const PARALLEL: usize = 16;
+
+/// Objects of one kind with our label inside a tenant: there are a few dozen in all.
+const INSIDE: usize = 500;
+
+/// What the metadata of all of them may take in memory: usually two or three megabytes.
+const INSIDE_MEMORY: usize = 32 << 20;
+
+/// Kinds that are listed inside a tenant at the same time.
+const INSIDE_PARALLEL: usize = 4;
 
 /// What became of one object.
 #[derive(Clone, Debug, PartialEq)]
@@ -51,6 +67,17 @@ impl Cluster {
         match self {
             Self::Management => "management",
             Self::Tenant => "tenant",
+        }
+    }
+
+    /// What is kept of an answer: of a tenant's nothing but the version, since it may be anything.
+    fn keep(self, mut after: Value) -> Value {
+        match self {
+            Self::Management => after,
+            Self::Tenant => {
+                let version = after["metadata"]["resourceVersion"].take();
+                json!({"metadata": {"resourceVersion": version}})
+            }
         }
     }
 }
@@ -130,9 +157,9 @@ impl Engine {
         let request = Request::new(path(object.key.kind, object.key.namespace.as_deref()))
             .patch(&object.key.name, &params, &Patch::Apply(body))
             .map_err(|error| self.failed(object, kube::Error::BuildRequest(error)))?;
-        self.client
-            .request(request)
-            .await
+        let after = self.client.request(request).await;
+        after
+            .map(|after| self.cluster.keep(after))
             .map_err(|error| self.failed(object, error))
     }
 
@@ -157,30 +184,10 @@ impl Engine {
         namespace: Option<&str>,
         labels: &str,
     ) -> Result<Live, Error> {
-        self.list_as(kinds, namespace, labels, false).await
-    }
-
-    /// As [`Engine::list`], but only metadata: enough to know whether a write is needed.
-    pub async fn list_metadata(
-        &self,
-        kinds: &[Kind],
-        namespace: Option<&str>,
-        labels: &str,
-    ) -> Result<Live, Error> {
-        self.list_as(kinds, namespace, labels, true).await
-    }
-
-    async fn list_as(
-        &self,
-        kinds: &[Kind],
-        namespace: Option<&str>,
-        labels: &str,
-        metadata: bool,
-    ) -> Result<Live, Error> {
         let lists = join_all(
             kinds
                 .iter()
-                .map(|kind| self.list_kind(*kind, namespace, labels, metadata)),
+                .map(|kind| self.list_kind(*kind, namespace, labels)),
         )
         .await;
         let mut live = Live::default();
@@ -194,12 +201,52 @@ impl Engine {
         Ok(live)
     }
 
+    /// As [`Engine::list`], inside a tenant: only metadata, which is enough to know whether a write is needed, and no
+    /// more of it than there should be.
+    ///
+    /// # Errors
+    /// The client's; [`Error::TooMuchInside`].
+    pub async fn list_inside(&self, kinds: &[Kind], labels: &str) -> Result<Live, Error> {
+        let budget = AtomicUsize::new(INSIDE_MEMORY);
+        let mut live = Live::default();
+        for some in kinds.chunks(INSIDE_PARALLEL) {
+            let lists = some
+                .iter()
+                .map(|kind| self.list_kind_inside(*kind, labels, &budget));
+            for (key, item) in try_join_all(lists).await?.into_iter().flatten() {
+                live.insert(key, item);
+            }
+        }
+        Ok(live)
+    }
+
+    async fn list_kind_inside(
+        &self,
+        kind: Kind,
+        labels: &str,
+        budget: &AtomicUsize,
+    ) -> Result<Vec<(ObjectKey, Value)>, Error> {
+        let list = List {
+            path: path(kind, None),
+            labels: Some(labels),
+            metadata: true,
+            what: kind.names().3,
+            most: INSIDE,
+            budget: Some(budget),
+        };
+        let mut found = Vec::new();
+        pages::each(&self.client, &list, |item| {
+            found.extend(key_of(kind, &item).map(|key| (key, item)));
+        })
+        .await?;
+        Ok(found)
+    }
+
     async fn list_kind(
         &self,
         kind: Kind,
         namespace: Option<&str>,
         labels: &str,
-        metadata: bool,
     ) -> Result<Vec<Value>, Error> {
         let read = |error| Error::Read {
             what: format!("{} with labels {labels}", kind.names().3),
@@ -211,12 +258,9 @@ impl Engine {
         let mut items = Vec::new();
         let mut params = self.versions.list(plural, labels);
         loop {
-            let built = if metadata {
-                request.list_metadata(&params)
-            } else {
-                request.list(&params)
-            };
-            let built = built.map_err(|error| read(kube::Error::BuildRequest(error)))?;
+            let built = request
+                .list(&params)
+                .map_err(|error| read(kube::Error::BuildRequest(error)))?;
             let mut page: Value = match self.client.request(built).await {
                 Ok(page) => page,
                 Err(kube::Error::Api(status)) if status.code == 404 => return Ok(items),

@@ -10,7 +10,7 @@ use steward_api::{
     conditions::{ConditionType, Reason},
 };
 use steward_plan::{
-    Applied, Change, DatastoreWish, Failure, InsideApplied, Live, Object, Plan, Stage,
+    Applied, Change, DatastoreWish, Failure, Inside, InsideApplied, Live, Object, Plan, Stage,
 };
 
 use crate::{
@@ -19,6 +19,7 @@ use crate::{
     context::Context,
     datastore::{self, Datastore, claims::Account},
     error::Error,
+    events::clip,
     tenant::Session,
 };
 
@@ -159,7 +160,8 @@ impl Done {
         what: String,
         error: Error,
     ) {
-        let message = error.to_string();
+        // A tenant's API server may answer with a whole page.
+        let message = clip(&error.to_string(), 2048);
         self.applied.failures.push(Failure {
             stage,
             condition,
@@ -212,9 +214,27 @@ pub async fn fulfil(
     wish: &DatastoreWish,
 ) -> Result<Option<String>, datastore::Error> {
     let (driver, account) = driver(context, tenant, wish)?;
-    match wish {
-        DatastoreWish::Tenant { .. } => driver.ensure(&account).await.map(|_| None),
-        DatastoreWish::Gone { .. } => driver.remove(&account).await,
+    fenced(context, wish.store(), async {
+        match wish {
+            DatastoreWish::Tenant { .. } => driver.ensure(&account).await.map(|_| None),
+            DatastoreWish::Gone { .. } => driver.remove(&account).await,
+        }
+    })
+    .await
+}
+
+/// Lets a call that changes a datastore pass the fence.
+async fn fenced<T>(
+    context: &Context,
+    store: &str,
+    call: impl Future<Output = Result<T, datastore::Error>>,
+) -> Result<T, datastore::Error> {
+    match context.fence.pass(call).await {
+        Ok(answer) => answer,
+        Err(closed) => Err(datastore::Error::Unreachable {
+            endpoints: store.to_owned(),
+            reason: closed.to_string(),
+        }),
     }
 }
 
@@ -227,8 +247,7 @@ async fn claim_all<'w>(
 ) -> Result<(), (&'w DatastoreWish, datastore::Error)> {
     for wish in wishes.iter().filter(|wish| !fulfilled.contains(wish)) {
         let (driver, account) = driver(context, tenant, wish).map_err(|error| (wish, error))?;
-        driver
-            .claim(&account)
+        fenced(context, wish.store(), driver.claim(&account))
             .await
             .map_err(|error| (wish, error))?;
     }
@@ -253,9 +272,22 @@ async fn fulfil_all<'w>(
     Ok(())
 }
 
-/// Carries out the part of a plan that concerns the inside of the tenant.
-pub async fn inside(plan: &Plan, session: Option<&Session>, done: &mut Done) {
+/// Carries out the part of a plan that concerns the inside of the tenant. What can't be seen there because it is too
+/// much is told, however well the rest goes.
+pub async fn inside(plan: &Plan, session: Option<&Session>, seen: &Inside, done: &mut Done) {
     let Some(session) = session else { return };
+    bring_in(plan, session, done).await;
+    if let Inside::Unreachable { reason, cause } = seen
+        && *cause == Reason::TooMuchInside
+    {
+        done.applied.inside = InsideApplied::Unreachable {
+            reason: reason.clone(),
+            cause: *cause,
+        };
+    }
+}
+
+async fn bring_in(plan: &Plan, session: &Session, done: &mut Done) {
     if plan.tenant_objects.is_empty() && plan.tenant_prune.labels.is_empty() {
         return;
     }
@@ -269,15 +301,16 @@ pub async fn inside(plan: &Plan, session: Option<&Session>, done: &mut Done) {
     let labels = apply::selector(&plan.tenant_prune.labels);
     let live = match session
         .engine
-        .list_metadata(&plan.tenant_prune.kinds, None, &labels)
+        .list_inside(&plan.tenant_prune.kinds, &labels)
         .await
     {
         Ok(live) => live,
         Err(error) => {
             session.distrust();
-            let reason = format!("{}: {error}", session.endpoint);
+            let (cause, reason) = error.unreached(&session.endpoint);
             done.applied.inside = InsideApplied::Unreachable {
                 reason: reason.clone(),
+                cause,
             };
             done.error.get_or_insert(Error::TenantAccess { reason });
             return;

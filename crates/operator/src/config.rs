@@ -12,6 +12,8 @@ use std::{
 use clap::{ArgAction, Args, Parser, ValueEnum};
 use steward_plan::Settings;
 
+use crate::lease::fence::SHORTEST;
+
 /// Where the operator finds a tenant's API server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum TenantAccess {
@@ -264,10 +266,11 @@ impl Config {
     /// # Errors
     /// A sentence that names the flag and what to write instead.
     pub fn check(&self) -> Result<(), String> {
-        if self.leader_election_lease_duration < Duration::from_secs(5) {
+        if self.leader_election_lease_duration < SHORTEST {
             return Err(
-                "--leader-election-lease-duration must be at least 5s: a shorter lease is lost \
-                        whenever the API server is slow; leave it at 15s"
+                "--leader-election-lease-duration must be at least 15s: with a shorter one, what a \
+                        leader sent before it stopped could arrive when another leads already; leave \
+                        it at 15s"
                     .into(),
             );
         }
@@ -353,7 +356,7 @@ mod tests {
 
     #[test]
     fn flags_that_do_not_fit_together_are_refused() {
-        let config = parse(&["--leader-election-lease-duration=1s"]).unwrap();
-        assert!(config.check().unwrap_err().contains("at least 5s"));
+        let config = parse(&["--leader-election-lease-duration=14s"]).unwrap();
+        assert!(config.check().unwrap_err().contains("at least 15s"));
     }
 }

@@ -15,7 +15,7 @@ use crate::{
     config::TenantAccess,
     datastore::{connections::Connections, upkeep::Upkeep},
     events::Events,
-    lease::Leadership,
+    lease::{Fence, Leadership},
     metrics::Metrics,
     reach::Reaches,
     stores::Stores,
@@ -71,8 +71,10 @@ pub struct Context {
     pub defragment_above: u64,
     /// What the management cluster offers.
     pub platform: watch::Receiver<Platform>,
-    /// Whether we may write.
+    /// Whether we lead.
     pub leadership: watch::Receiver<Leadership>,
+    /// What every write has to pass.
+    pub fence: Fence,
     /// All tenants, as watched.
     pub tenant_cache: Store<GuardedTenant>,
     /// All datastores, as watched.
@@ -90,7 +92,7 @@ pub struct Context {
 impl Context {
     /// Whether this replica may write now.
     pub fn leads(&self) -> bool {
-        *self.leadership.borrow() == Leadership::Leader
+        *self.leadership.borrow() == Leadership::Leader && self.fence.is_open()
     }
 
     /// Looks at a tenant soon. The receiver is gone only when the operator stops.

@@ -6,7 +6,9 @@
 
 use std::time::Duration;
 
-use crate::datastore;
+use steward_api::conditions::Reason;
+
+use crate::{datastore, events::clip, tenant::limits::TooMuch};
 
 /// What an error asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -70,6 +72,12 @@ pub enum Error {
         /// Why not.
         reason: String,
     },
+    /// There is more inside a tenant than should be.
+    #[error("inside the tenant: {reason}")]
+    TooMuchInside {
+        /// What, and what to do.
+        reason: String,
+    },
     /// Talking to a datastore.
     #[error(transparent)]
     Datastore(#[from] datastore::Error),
@@ -112,11 +120,29 @@ impl Error {
             Self::Read { error, .. } | Self::Write { error, .. } => kube_class(error),
             Self::Tenant { .. } | Self::Timeout { .. } => Class::Transient,
             Self::TenantAccess { .. } => Class::Waiting,
+            Self::TooMuchInside { .. } => Class::Invalid,
             Self::Datastore(error) => error.class(),
             Self::Incomplete { .. } | Self::Encode { .. } | Self::Plan(_) | Self::PlanStore(_) => {
                 Class::Bug
             }
         }
+    }
+
+    /// Why a tenant can't be looked at, in a word and in words of a length that fits into a condition: a tenant's
+    /// API server may answer with a whole page.
+    pub fn unreached(&self, endpoint: &str) -> (Reason, String) {
+        const LONGEST: usize = 2048;
+        let too_much = match self {
+            Self::TooMuchInside { .. } => true,
+            Self::Read { error, .. } | Self::Write { error, .. } => TooMuch::of(error).is_some(),
+            _ => false,
+        };
+        let (reason, sentence) = if too_much {
+            (Reason::TooMuchInside, self.to_string())
+        } else {
+            (Reason::TenantUnreachable, format!("{endpoint}: {self}"))
+        };
+        (reason, clip(&sentence, LONGEST))
     }
 
     /// True when the object changed under us, so that looking again at once is right.

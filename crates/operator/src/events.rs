@@ -53,7 +53,8 @@ impl Events {
     }
 }
 
-fn clip(text: &str, most: usize) -> String {
+/// The text, cut between characters if it is longer than `most` bytes.
+pub(crate) fn clip(text: &str, most: usize) -> String {
     if text.len() <= most {
         return text.to_owned();
     }

@@ -1,8 +1,9 @@
 //! Leader election on a Lease: a pure decision and a small driver around it.
 //!
-//! Owns: who may write. A leader that could not renew in time stops for good (`Lost`): the process
-//! ends and starts again as a standby, so two writers never overlap. Refuses: trusting other
-//! machines' clocks; a Lease is stale when *we* saw it unchanged for its whole duration.
+//! Owns: who may write, and from when on nobody may (`fence`). A leader that could not renew in time stops for
+//! good (`Lost`), whatever its requests are waiting for: no write passes any more, the process ends and starts
+//! again as a standby. Refuses: trusting other machines' clocks; a Lease is stale when *we* saw it unchanged for
+//! its whole duration. And giving the Lease back while a write may still happen.
 
 use std::time::Duration;
 
@@ -19,8 +20,10 @@ use tokio::{sync::watch, time::Instant};
 use tokio_util::sync::CancellationToken;
 
 mod decide;
+pub mod fence;
 
 pub use decide::{Step, View, decide};
+pub use fence::Fence;
 
 /// Whether this replica may write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,64 +55,67 @@ impl Candidate {
         self.duration / 5
     }
 
-    /// How long a leader goes on without a successful renewal: less than the duration, so that it
-    /// has stopped before anyone else can start.
-    fn deadline(&self) -> Duration {
-        self.duration * 2 / 3
+    /// How long one attempt may take: a leader has time for two that hang.
+    fn patience(&self) -> Duration {
+        self.duration / 3
+    }
+
+    /// An attempt that failed is repeated soon.
+    fn pause(&self) -> Duration {
+        self.duration / 15
     }
 }
 
-/// Takes part in the election until `stop`, then hands the Lease back.
+/// How long a replica that was asked to stop waits until its writes are over. All controllers have ended by then:
+/// what is left is an event or two.
+const SETTLE: Duration = Duration::from_secs(3);
+
+/// Takes part in the election until `stop`, then hands the Lease back. Opens the fence while this replica leads.
 ///
 /// The receiver starts as `Standby`. After `Lost` nothing follows.
 pub async fn run(
     client: Client,
     me: Candidate,
+    fence: Fence,
     said: watch::Sender<Leadership>,
     stop: CancellationToken,
 ) {
     let mut election = Election {
         api: Api::namespaced(client, &me.namespace),
-        me,
+        me: Candidate {
+            // As it is written in the Lease.
+            duration: Duration::from_secs(me.duration.as_secs()),
+            ..me
+        },
         seen: None,
+        leads: false,
     };
-    let mut renewed: Option<Instant> = None;
-    loop {
-        // A renewal that hangs must not outlive the deadline.
-        let started = Instant::now();
-        let round = tokio::time::timeout(election.me.deadline() / 2, election.round());
-        let outcome = tokio::select! {
-            () = stop.cancelled() => break,
-            outcome = round => outcome.unwrap_or_else(|_| Err("the API server did not answer in time".into())),
-        };
-        match outcome {
-            Ok(Round::Holding) => {
-                renewed = Some(started);
-                announce(&said, Leadership::Leader);
-            }
-            Ok(Round::HeldByOther(holder)) if renewed.is_some() => {
-                tracing::error!(holder, "another replica took the lease");
-                announce(&said, Leadership::Lost);
-                return;
-            }
-            Ok(Round::HeldByOther(_)) => announce(&said, Leadership::Standby),
-            Err(error) => tracing::warn!(error, "leader election"),
-        }
-        if renewed.is_some_and(|at| at.elapsed() >= election.me.deadline()) {
-            tracing::error!(
-                "could not renew the lease in time; stopping so that another replica can take over"
-            );
+    tokio::select! {
+        () = stop.cancelled() => {}
+        () = election.take_part(&fence, &said) => {
+            fence.close();
             announce(&said, Leadership::Lost);
             return;
         }
-        tokio::select! {
-            () = stop.cancelled() => break,
-            () = tokio::time::sleep(election.me.interval()) => {}
+        // Waits for no request: those may hang.
+        () = fence.ended() => {
+            tracing::error!(
+                "could not renew the lease in time; stopping so that another replica can take over"
+            );
+            fence.close();
+            announce(&said, Leadership::Lost);
+            return;
         }
     }
-    if renewed.is_some() {
+    if election.leads {
+        let settled = tokio::time::timeout(SETTLE, fence.settled()).await;
+        fence.close();
         announce(&said, Leadership::Lost);
-        election.release().await;
+        if settled.is_ok() {
+            election.release().await;
+        } else {
+            tracing::warn!("a write may still be under way; the lease expires by itself");
+        }
     }
 }
 
@@ -128,11 +134,46 @@ enum Round {
 struct Election {
     api: Api<Lease>,
     me: Candidate,
-    /// The last record seen and since when it has been like that, by our clock.
-    seen: Option<(View, Instant)>,
+    /// The last record seen, none when it was gone, and since when it has been like that, by our clock.
+    seen: Option<(Option<View>, Instant)>,
+    /// Whether this process wrote the record.
+    leads: bool,
 }
 
 impl Election {
+    /// Round after round, until another replica has taken what was ours.
+    async fn take_part(&mut self, fence: &Fence, said: &watch::Sender<Leadership>) {
+        loop {
+            // Before anything is sent: nobody knows when a renewal is carried out.
+            let started = Instant::now();
+            let round = tokio::time::timeout(self.me.patience(), self.round()).await;
+            let pause = match round {
+                Ok(Ok(Round::Holding)) => {
+                    fence.renew(started, self.me.duration);
+                    announce(said, Leadership::Leader);
+                    self.me.interval()
+                }
+                Ok(Ok(Round::HeldByOther(holder))) if self.leads => {
+                    tracing::error!(holder, "another replica took the lease");
+                    return;
+                }
+                Ok(Ok(Round::HeldByOther(_))) => {
+                    announce(said, Leadership::Standby);
+                    self.me.interval()
+                }
+                Ok(Err(error)) => {
+                    tracing::warn!(error, "leader election");
+                    self.me.pause()
+                }
+                Err(_) => {
+                    tracing::warn!("leader election: the API server did not answer in time");
+                    self.me.pause()
+                }
+            };
+            tokio::time::sleep(pause).await;
+        }
+    }
+
     async fn round(&mut self) -> Result<Round, String> {
         let lease = self
             .api
@@ -141,7 +182,8 @@ impl Election {
             .map_err(|error| format!("reading the lease: {error}"))?;
         let view = lease.as_ref().map(View::of);
         let unchanged = self.look(view.as_ref());
-        match decide(view.as_ref(), &self.me.identity, unchanged) {
+        let (me, duration) = (&self.me.identity, self.me.duration);
+        match decide(view.as_ref(), me, duration, unchanged) {
             Step::Create => {
                 let created = self
                     .api
@@ -165,6 +207,7 @@ impl Election {
         match written {
             Ok(lease) => {
                 self.look(Some(&View::of(&lease)));
+                self.leads = true;
                 Ok(Round::Holding)
             }
             // Someone was quicker; the next round sees who.
@@ -175,14 +218,20 @@ impl Election {
         }
     }
 
+    /// For how long the record has been like this. One that was never there has been so for ever; one that somebody
+    /// deleted may still have a leader that has not noticed.
     fn look(&mut self, view: Option<&View>) -> Duration {
         let now = Instant::now();
-        match (&self.seen, view) {
-            (Some((before, since)), Some(view)) if before == view => now - *since,
-            (_, view) => {
-                self.seen = view.map(|view| (view.clone(), now));
-                Duration::ZERO
-            }
+        match &self.seen {
+            None if view.is_none() => return Duration::MAX,
+            Some((before, since)) if before.as_ref() == view => return now - *since,
+            _ => self.seen = Some((view.cloned(), now)),
+        }
+        // We are the one who has to notice.
+        if view.is_none() && self.leads {
+            Duration::MAX
+        } else {
+            Duration::ZERO
         }
     }
 
@@ -248,3 +297,6 @@ impl Election {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -22,6 +22,7 @@ pub mod front_door;
 pub mod lease;
 pub mod metrics;
 pub mod observe;
+pub mod pages;
 pub mod platform;
 pub mod reach;
 pub mod run;

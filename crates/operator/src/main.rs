@@ -36,9 +36,10 @@ async fn main() -> ExitCode {
             eprintln!("error: {error}");
             ExitCode::from(2)
         }
-        Err(error) => {
+        Err(error @ run::Error::LostLeadership) => {
             tracing::error!(%error, "stopped");
-            ExitCode::FAILURE
+            // Not by returning: that would wait for whatever blocks a thread, such as a name server.
+            std::process::exit(1)
         }
     }
 }

@@ -10,7 +10,7 @@ use futures::future::try_join_all;
 use jiff::Timestamp;
 use kube::{ResourceExt, runtime::reflector::ObjectRef};
 use serde_json::Value;
-use steward_api::{TenantControlPlane, metadata::labels};
+use steward_api::{TenantControlPlane, conditions::Reason, metadata::labels};
 use steward_pki::Pair;
 use steward_plan::{
     DatastoreSeen, HostnameClaim, Inside, Kind, Live, ObjectKey, Observed, Platform,
@@ -230,13 +230,13 @@ async fn look_inside(
     let moving = exposure.is_some_and(|exposure| exposure.previous.is_some());
     match context.tenants.open(key, &target).await {
         Ok(session) => {
-            let kinds = [Kind::Deployment, Kind::DaemonSet];
-            let inside = session.look(&kinds, &inside_selector(), moving).await;
+            let inside = session.look(moving).await;
             (inside, Some(session))
         }
         Err(error) => (
             Inside::Unreachable {
                 reason: error.to_string(),
+                cause: Reason::TenantUnreachable,
             },
             None,
         ),

@@ -2,7 +2,7 @@
 //!
 //! Starting: listeners first (a taken port is a mistake in the flags), then caches, then controllers.
 //! Stopping: controllers finish what they began, then the lease is given back, so that the next leader
-//! never meets a write of ours.
+//! never meets a write of ours. A leader that lost its lease finishes nothing: the fence is closed.
 
 use std::{sync::Arc, time::Duration};
 
@@ -27,7 +27,7 @@ use crate::{
     controllers::{Runner, control_plane, data_store},
     events::Events,
     follow,
-    lease::{self, Candidate, Leadership},
+    lease::{self, Candidate, Fence, Leadership},
     metrics::Metrics,
     platform,
     reach::Reaches,
@@ -80,13 +80,18 @@ pub async fn run(
 
     let (leadership_sender, leadership) = watch::channel(Leadership::Standby);
     let lease_stop = CancellationToken::new();
-    let election = elect(&config, &client, leadership_sender, &lease_stop);
+    let fence = if config.leader_elect {
+        Fence::closed()
+    } else {
+        Fence::unbounded()
+    };
+    let election = elect(&config, &client, &fence, leadership_sender, &lease_stop);
 
     let controllers_stop = stop.child_token();
     let Some(cluster) = cluster(&client, &stop).await else {
         return Ok(());
     };
-    let (context, streams) = build(&config, client, cluster, &extras, leadership.clone());
+    let (context, streams) = build(&config, client, cluster, fence, &extras, leadership.clone());
     let mut running = start(
         context,
         streams,
@@ -96,7 +101,12 @@ pub async fn run(
         &mut helpers,
     );
 
-    let lost = wait_for_end(leadership, &stop).await;
+    if wait_for_end(leadership, &stop).await {
+        // Nothing may be finished any more. What is not stopped here is kept from writing by the fence.
+        running.abort_all();
+        helpers.abort_all();
+        return Err(Error::LostLeadership);
+    }
     controllers_stop.cancel();
     let drained = tokio::time::timeout(DRAIN, async {
         while running.join_next().await.is_some() {}
@@ -110,11 +120,7 @@ pub async fn run(
     // The lease's own timeouts bound this.
     let _ = election.await;
     helpers.shutdown().await;
-    if lost {
-        Err(Error::LostLeadership)
-    } else {
-        Ok(())
-    }
+    Ok(())
 }
 
 /// Uid of the management cluster: that of its `kube-system` namespace, which lives as long as the cluster does.
@@ -182,6 +188,7 @@ async fn serve(
 fn elect(
     config: &Config,
     client: &Client,
+    fence: &Fence,
     said: watch::Sender<Leadership>,
     stop: &CancellationToken,
 ) -> AbortOnDropHandle<()> {
@@ -203,15 +210,17 @@ fn elect(
     AbortOnDropHandle::new(tokio::spawn(lease::run(
         client.clone(),
         candidate,
+        fence.clone(),
         said,
         stop,
     )))
 }
 
-/// In a pod the process id is always the same, so that a restarted container is its own successor;
-/// elsewhere two processes on one host differ.
+/// No two processes have the same, also not two of one pod: a container that is started again must wait until what
+/// its predecessor sent can no longer happen.
 fn identity(config: &Config) -> String {
-    format!("{}_{}", instance(config), std::process::id())
+    let started = jiff::Timestamp::now().as_nanosecond();
+    format!("{}_{}_{started:x}", instance(config), std::process::id())
 }
 
 fn instance(config: &Config) -> String {
@@ -235,9 +244,11 @@ fn build(
     config: &Config,
     client: Client,
     cluster: String,
+    fence: Fence,
     extras: &Extras,
     leadership: watch::Receiver<Leadership>,
 ) -> (Arc<Context>, Streams) {
+    let client = fence.client(client);
     let (tenant_cache, tenant_writer) = reflector::store();
     let (datastore_cache, datastore_writer) = reflector::store();
     let (wake_tenant, tenant_wakes) = mpsc::unbounded_channel();
@@ -257,7 +268,7 @@ fn build(
         resync: config.cache_resync_period,
         metrics: extras.metrics.clone(),
         events: Events::new(client.clone(), instance(config)),
-        tenants: Tenants::new(wake_tenant.clone(), extras.metrics.clone()),
+        tenants: Tenants::new(wake_tenant.clone(), extras.metrics.clone(), fence.clone()),
         reaches: Reaches::new(wake_tenant.clone()),
         stores: crate::stores::Stores::default(),
         connections: crate::datastore::connections::Connections::default(),
@@ -265,6 +276,7 @@ fn build(
         defragment_above: config.defragment_above,
         platform,
         leadership,
+        fence,
         tenant_cache,
         datastore_cache,
         wake_tenant,

@@ -17,18 +17,23 @@ use std::{
 use hear::Watched;
 use kube::Client;
 use serde_json::Value;
-use steward_plan::{Inside, Kind, Object, Prune};
+use steward_api::conditions::Reason;
+use steward_plan::{Inside, Object, Prune};
 use tokio::{sync::mpsc, task::JoinSet};
 
 use crate::{
     apply::{self, Cluster, Engine, owned},
     error::Error,
+    lease::Fence,
     metrics::Metrics,
 };
 
 pub mod access;
 mod grant;
 mod hear;
+#[cfg(test)]
+mod hostile;
+pub mod limits;
 mod look;
 
 pub use access::{Identity, Place, Target};
@@ -45,6 +50,7 @@ pub struct Tenants {
     sessions: Mutex<HashMap<Key, Arc<Session>>>,
     wake: mpsc::UnboundedSender<Key>,
     metrics: Metrics,
+    fence: Fence,
 }
 
 /// Namespace and name.
@@ -98,11 +104,12 @@ impl State {
 
 impl Tenants {
     /// No sessions yet. `wake` hears of tenants in which something of ours changed.
-    pub fn new(wake: mpsc::UnboundedSender<Key>, metrics: Metrics) -> Self {
+    pub fn new(wake: mpsc::UnboundedSender<Key>, metrics: Metrics, fence: Fence) -> Self {
         Self {
             sessions: Mutex::default(),
             wake,
             metrics,
+            fence,
         }
     }
 
@@ -117,8 +124,8 @@ impl Tenants {
         if let Some(session) = found.filter(|session| session.usable(&fingerprint)) {
             return Ok(session);
         }
-        let client = target.client(Identity::Operator)?;
-        let granted = tokio::time::timeout(PATIENCE, grant::ensure(&client, target));
+        let client = limits::client(target.client(Identity::Operator)?, &self.fence);
+        let granted = tokio::time::timeout(PATIENCE, grant::ensure(&client, target, &self.fence));
         granted.await.map_err(|_| grant::too_slow(PATIENCE))??;
         let session = Arc::new(Session {
             engine: Engine::new(client.clone(), Cluster::Tenant, self.metrics.clone()),
@@ -182,7 +189,7 @@ impl Session {
 
     /// What is seen inside. Never fails: not to be reached is an answer too. While the tenant is
     /// `moving`, what is on its way out is looked at as well.
-    pub async fn look(&self, workloads: &[Kind], labels: &str, moving: bool) -> Inside {
+    pub async fn look(&self, moving: bool) -> Inside {
         if let Some((at, inside)) = &self.memory().seen
             && at.elapsed() < FRESH
             // No watch tells of what is on its way out.
@@ -193,20 +200,18 @@ impl Session {
             return inside.clone();
         }
         self.state.unseen.store(false, Ordering::Release);
-        let looked = tokio::time::timeout(
-            PATIENCE,
-            look::inside(&self.client, &self.engine, workloads, labels, moving),
-        );
+        let looked =
+            tokio::time::timeout(PATIENCE, look::inside(&self.client, &self.engine, moving));
         let inside = match looked.await {
             Ok(Ok(inside)) => inside,
             Ok(Err(error)) => {
                 self.denied.fetch_or(error.is_denied(), Ordering::AcqRel);
-                Inside::Unreachable {
-                    reason: format!("{}: {error}", self.endpoint),
-                }
+                let (cause, reason) = error.unreached(&self.endpoint);
+                Inside::Unreachable { reason, cause }
             }
             Err(_) => Inside::Unreachable {
                 reason: format!("{} did not answer within {PATIENCE:?}", self.endpoint),
+                cause: Reason::TenantUnreachable,
             },
         };
         self.memory().seen = Some((Instant::now(), inside.clone()));

@@ -29,6 +29,7 @@ pub mod version;
 mod way;
 
 pub use build::inside::operator_access::{USER as OPERATOR_USER, objects as operator_access};
+pub use build::inside::workloads as inside_workloads;
 pub use object::{Kind, Object, ObjectKey, Stage};
 pub use observed::{
     Datastore, DatastoreSeen, Endpoints, HostnameClaim, Inside, Live, NodeSeen, Observed, Platform,

@@ -163,10 +163,12 @@ pub enum Inside {
     /// Not tried: no pod is ready, or asleep.
     #[default]
     NotTried,
-    /// Tried, without an answer; the reason is for people.
+    /// Tried, without an answer that can be used; the reason is for people.
     Unreachable {
         /// What the connection said.
         reason: String,
+        /// `TenantUnreachable`, or `TooMuchInside`.
+        cause: Reason,
     },
     /// It answers.
     Reachable {

@@ -120,6 +120,14 @@ pub enum DatastoreWish {
     },
 }
 
+impl DatastoreWish {
+    /// Which `DataStore`.
+    pub fn store(&self) -> &str {
+        let (Self::Tenant { store, .. } | Self::Gone { store, .. }) = self;
+        store
+    }
+}
+
 /// Something that is not there yet, as a condition says it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wait {
@@ -180,10 +188,12 @@ pub enum InsideApplied {
     /// Nothing was tried (no objects planned, or no pod ready).
     #[default]
     NotTried,
-    /// It did not answer.
+    /// It did not answer, or with too much.
     Unreachable {
         /// What the connection said.
         reason: String,
+        /// `TenantUnreachable`, or `TooMuchInside`.
+        cause: Reason,
     },
     /// All that was planned is as it should be, or is among the failures.
     Done {

@@ -145,6 +145,8 @@ reasons! {
         => "Remove or rename the object that the message names, give the tenant another name, or hand the object over with the annotation `steward.butlerlabs.dev/adopt`.",
     KeyLost: "An authority or token key that can't be made again is gone, damaged or another one. Pods go on with what they have; nothing is written."
         => "Put back the Secret that the message names. If it is lost for good, the annotation `steward.butlerlabs.dev/replace-lost-key` makes a new one: docs/tenant.md, \"A lost key\".",
+    TooMuchInside: "There is more inside the tenant than the operator reads: objects with Steward's own label, nodes, or an answer of its API server that is too large."
+        => "Remove what the message names; nothing else of the tenant is stopped by it.",
     Error: "Something failed that has no reason of its own."
         => "The message has the details; the operator's log more.",
 }

@@ -204,7 +204,7 @@ async fn follow(
             }
             continue;
         }
-        carry_out::inside(&plan, session.as_deref(), &mut done).await;
+        carry_out::inside(&plan, session.as_deref(), &observed.inside, &mut done).await;
         done.applied.changes = std::mem::take(&mut changes);
         knock(context, &key, &plan);
         let Done { applied, error } = done;
@@ -245,7 +245,7 @@ async fn claim(
 /// A tenant that should answer and does not is tried again, however little there is to do inside.
 fn unreached(inside: &Inside) -> Option<Error> {
     match inside {
-        Inside::Unreachable { reason } => Some(Error::TenantAccess {
+        Inside::Unreachable { reason, .. } => Some(Error::TenantAccess {
             reason: reason.clone(),
         }),
         Inside::NotTried | Inside::Reachable { .. } => None,

@@ -207,7 +207,9 @@ async fn connect(
         ca_key,
         ..Found::default()
     };
-    match context.connections.get(name, &access, managed).await {
+    // Only a leader turns authentication on.
+    let ours = managed && context.leads();
+    match context.connections.get(name, &access, ours).await {
         Ok(driver) => {
             match driver.health().await {
                 Ok(health) => {

@@ -53,10 +53,17 @@ pub enum Step {
     },
 }
 
-/// Decides the next step of `me`, who has seen the Lease unchanged for `unchanged`.
-pub fn decide(lease: Option<&View>, me: &str, unchanged: Duration) -> Step {
+/// Decides the next step of `me`, who has seen the Lease unchanged for `unchanged`. A Lease that is gone keeps others
+/// out for `duration`, as long as its holder may have gone on without noticing.
+pub fn decide(lease: Option<&View>, me: &str, duration: Duration, unchanged: Duration) -> Step {
     let Some(lease) = lease else {
-        return Step::Create;
+        if unchanged >= duration {
+            return Step::Create;
+        }
+        return Step::Wait {
+            holder: "a replica whose Lease was deleted".into(),
+            at_most: duration.saturating_sub(unchanged),
+        };
     };
     match &lease.holder {
         None => Step::Take,
@@ -85,13 +92,20 @@ mod tests {
 
     #[test]
     fn the_first_candidate_makes_the_lease() {
-        assert_eq!(decide(None, "a", Duration::ZERO), Step::Create);
+        assert_eq!(decide(None, "a", DURATION, Duration::MAX), Step::Create);
+    }
+
+    #[test]
+    fn a_lease_that_was_deleted_is_made_again_when_its_holder_has_noticed() {
+        let early = decide(None, "a", DURATION, Duration::from_secs(14));
+        assert!(matches!(early, Step::Wait { .. }), "{early:?}");
+        assert_eq!(decide(None, "a", DURATION, DURATION), Step::Create);
     }
 
     #[test]
     fn a_lease_that_was_given_back_is_taken_at_once() {
         assert_eq!(
-            decide(Some(&held_by(None)), "a", Duration::ZERO),
+            decide(Some(&held_by(None)), "a", DURATION, Duration::ZERO),
             Step::Take
         );
     }
@@ -99,14 +113,19 @@ mod tests {
     #[test]
     fn the_holder_renews_however_old_the_record() {
         assert_eq!(
-            decide(Some(&held_by(Some("a"))), "a", DURATION * 3),
+            decide(Some(&held_by(Some("a"))), "a", DURATION, DURATION * 3),
             Step::Renew
         );
     }
 
     #[test]
     fn a_living_holder_is_waited_for() {
-        let step = decide(Some(&held_by(Some("b"))), "a", Duration::from_secs(14));
+        let step = decide(
+            Some(&held_by(Some("b"))),
+            "a",
+            DURATION,
+            Duration::from_secs(14),
+        );
         assert_eq!(
             step,
             Step::Wait {
@@ -118,7 +137,10 @@ mod tests {
 
     #[test]
     fn a_silent_holder_loses_it_after_the_whole_duration() {
-        assert_eq!(decide(Some(&held_by(Some("b"))), "a", DURATION), Step::Take);
+        assert_eq!(
+            decide(Some(&held_by(Some("b"))), "a", DURATION, DURATION),
+            Step::Take
+        );
     }
 
     #[test]

@@ -11,10 +11,11 @@ use kube::{Api, Client};
 use serde_json::Value;
 use steward_plan::{Kind, Object};
 
-use super::{Identity, Target};
+use super::{Identity, Target, limits};
 use crate::{
     apply::{Cluster, Engine},
     error::Error,
+    lease::Fence,
     metrics::Metrics,
 };
 
@@ -22,7 +23,7 @@ use crate::{
 const ASK_EVERY: Duration = Duration::from_millis(50);
 
 /// Makes sure that this client has the operator's rights.
-pub(super) async fn ensure(client: &Client, target: &Target) -> Result<(), Error> {
+pub(super) async fn ensure(client: &Client, target: &Target, fence: &Fence) -> Result<(), Error> {
     let wanted = steward_plan::operator_access();
     match granted(client, &wanted).await {
         Ok(true) => return Ok(()),
@@ -30,7 +31,7 @@ pub(super) async fn ensure(client: &Client, target: &Target) -> Result<(), Error
         Err(error) if error.is_denied() => {}
         Err(error) => return Err(error),
     }
-    let master = target.client(Identity::Granting)?;
+    let master = limits::client(target.client(Identity::Granting)?, fence);
     let engine = Engine::new(master, Cluster::Tenant, Metrics::default());
     for object in &wanted {
         engine.apply(object, None).await?;

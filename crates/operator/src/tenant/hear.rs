@@ -1,11 +1,13 @@
 //! Hearing that something of ours inside a tenant changed.
 //!
 //! Owns: the watch of one kind, metadata only, through disconnections. Refuses: handing out or keeping objects:
-//! only the version at which to go on is read. Each tenant has a dozen of these, waiting all the time, so that
+//! only the version at which to go on is read, and of a line no more than an object's metadata can be. Each tenant has a dozen of these, waiting all the time, so that
 //! what one of them holds while it waits is part of what a tenant costs: kube's own watcher has a buffer of
 //! eight kilobytes.
 
-use futures::{AsyncBufRead, AsyncBufReadExt};
+use std::io;
+
+use futures::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt};
 use kube::{
     Client, Error,
     api::{ApiResource, DynamicObject, ListParams},
@@ -16,6 +18,9 @@ use serde::Deserialize;
 
 /// Of an object only its metadata.
 const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
+
+/// The longest line. Annotations have at most 256 KiB, and what else there is in metadata is less.
+const LINE: u64 = 1 << 20;
 
 /// What is watched: a kind, everywhere, by label.
 pub(super) struct Watched {
@@ -34,6 +39,14 @@ struct Versioned {
 struct Version {
     #[serde(rename = "resourceVersion")]
     version: Option<String>,
+}
+
+impl Versioned {
+    /// What is too long for a version is none: it would be kept until the next one comes.
+    fn version(self) -> Option<String> {
+        const LONGEST: usize = 64;
+        self.metadata.version.filter(|text| text.len() <= LONGEST)
+    }
 }
 
 /// One line of a watch.
@@ -78,7 +91,7 @@ pub(super) async fn hear(watched: Watched, touched: impl Fn() + Send) {
 
 /// Listens until the server ends it. Returns the version at which to go on, if there is one. Nothing is `lost` any
 /// more once the server listens, too.
-async fn listen(
+pub(super) async fn listen(
     watched: &Watched,
     version: Option<String>,
     lost: &mut bool,
@@ -95,9 +108,8 @@ async fn listen(
     *lost = false;
     loop {
         // Not kept: an object's metadata is some kilobytes, and the next one may take hours.
-        let mut line = Vec::new();
-        let read = lines.read_until(b'\n', &mut line).await;
-        if read.map_err(Error::ReadEvents)? == 0 {
+        let line = next(&mut lines).await.map_err(Error::ReadEvents)?;
+        if line.is_empty() {
             return Ok(Some(version));
         }
         let line: Line = serde_json::from_slice(&line).map_err(Error::SerdeError)?;
@@ -106,8 +118,19 @@ async fn listen(
             Event::Bookmark => {}
             Event::Added | Event::Modified | Event::Deleted => touched(),
         }
-        version = line.object.metadata.version.unwrap_or(version);
+        version = line.object.version().unwrap_or(version);
     }
+}
+
+/// The next line; an empty one at the end.
+async fn next(lines: &mut (impl AsyncBufRead + Unpin)) -> io::Result<Vec<u8>> {
+    let mut line = Vec::new();
+    let mut limited = lines.take(LINE);
+    limited.read_until(b'\n', &mut line).await?;
+    if limited.limit() == 0 && line.last() != Some(&b'\n') {
+        return Err(io::Error::other("a line of a watch is longer than 1 MiB"));
+    }
+    Ok(line)
 }
 
 impl Watched {
@@ -119,7 +142,7 @@ impl Watched {
             .map_err(Error::BuildRequest)?;
         let list: Versioned = self.client.request(request).await?;
         // Every list has one; without, the server is asked for what is newest.
-        Ok(list.metadata.version.unwrap_or_default())
+        Ok(list.version().unwrap_or_default())
     }
 
     /// Not kube's own request, which ends after five minutes in case its connection died unnoticed: ours is tried

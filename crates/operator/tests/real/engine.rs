@@ -104,7 +104,7 @@ impl Bench {
     async fn live(&self) -> Live {
         let selector = format!("{LABEL}={}", self.namespace);
         self.engine
-            .list_metadata(&self.kinds(), None, &selector)
+            .list_inside(&self.kinds(), &selector)
             .await
             .unwrap()
     }
@@ -317,4 +317,44 @@ async fn a_kind_that_is_not_served_has_no_objects() {
         .await
         .unwrap();
     assert!(live.0.is_empty());
+}
+
+/// As many as a tenant's administrator likes, with our label, each as large as it gets.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn inside_a_tenant_labels_are_counted_and_contents_are_not_read() {
+    const MANY: usize = 520;
+    let bench = Bench::new().await;
+    let labels = format!("{LABEL}={}", bench.namespace);
+    let api: kube::Api<k8s_openapi::api::core::v1::ConfigMap> =
+        kube::Api::namespaced(bench.client.clone(), &bench.namespace);
+    let make = async |number: usize| {
+        let body = json!({"apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": {"name": format!("flood-{number}"), "labels": {LABEL: bench.namespace}},
+            "data": {"large": "x".repeat(100_000)}});
+        let object = serde_json::from_value(body).unwrap();
+        api.create(&kube::api::PostParams::default(), &object)
+            .await
+            .unwrap();
+    };
+    futures::future::join_all((0..20).map(&make)).await;
+    let few = bench.engine.list_inside(&[Kind::ConfigMap], &labels).await;
+    let few = few.unwrap();
+    assert_eq!(few.0.len(), 20);
+    assert!(
+        few.0.values().all(|object| object["data"].is_null()),
+        "contents were read"
+    );
+    for start in (20..MANY).step_by(20) {
+        futures::future::join_all((start..start + 20).map(&make)).await;
+    }
+    let many = bench.engine.list_inside(&[Kind::ConfigMap], &labels).await;
+    let said = many.unwrap_err().to_string();
+    assert!(
+        said.contains("more than 500 configmaps carry the label") && said.contains(&labels),
+        "{said}"
+    );
+    let all = kube::api::ListParams::default().labels(&labels);
+    api.delete_collection(&kube::api::DeleteParams::default(), &all)
+        .await
+        .unwrap();
 }

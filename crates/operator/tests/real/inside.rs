@@ -7,9 +7,14 @@ use std::{
     sync::Arc,
 };
 
+use futures::future::join_all;
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube::{Api, Client};
+use kube::{
+    Api, Client,
+    api::{DeleteParams, ListParams, PostParams},
+};
 use serde_json::{Value, json};
+use steward_api::metadata::labels;
 use steward_lab::{
     parts::{self, Options, Part, Release},
     progress::Progress,
@@ -22,7 +27,7 @@ use steward_operator::{
     tenant::{Identity, Place, Target},
 };
 use steward_pki::Pair;
-use steward_plan::{Kind, Live};
+use steward_plan::{Kind, Live, names::PROJECT};
 
 use crate::{
     harness::{World, until},
@@ -280,6 +285,35 @@ async fn everything_kubeadm_expects_is_inside_and_stays_as_it_should_be() {
     world
         .until_condition("blue", "AddonsReady", "True", None)
         .await;
+    flood(&world, &client).await;
     operator.stop().await;
     cloud.abort();
+}
+
+/// A tenant's administrator puts our label on more than there should be: that is said about this tenant, and is over
+/// when it is over.
+async fn flood(world: &World, client: &Client) {
+    const MANY: usize = 520;
+    let api: Api<ConfigMap> = Api::namespaced(client.clone(), "default");
+    for start in (0..MANY).step_by(20) {
+        join_all((start..start + 20).map(async |number| {
+            let body = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {
+                "name": format!("flood-{number}"), "labels": {labels::PROJECT: PROJECT, "flood": "yes"}}});
+            let object = serde_json::from_value(body).unwrap();
+            api.create(&PostParams::default(), &object).await.unwrap();
+        }))
+        .await;
+    }
+    world
+        .until_condition("blue", "AddonsReady", "False", Some("TooMuchInside"))
+        .await;
+    let (_, _, message) = world.condition("blue", "AddonsReady").await.unwrap();
+    assert!(message.contains("more than 500 configmaps"), "{message}");
+    let all = ListParams::default().labels("flood=yes");
+    api.delete_collection(&DeleteParams::default(), &all)
+        .await
+        .unwrap();
+    world
+        .until_condition("blue", "AddonsReady", "True", None)
+        .await;
 }

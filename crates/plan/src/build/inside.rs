@@ -88,6 +88,16 @@ pub(crate) fn objects(inputs: &Inputs<'_>) -> Vec<Object> {
 /// way stays until none of them dials it.
 const DIALLING: [&str; 3] = ["kube-proxy", "konnectivity-agent", tcp_proxy::NAME];
 
+/// Workloads inside whose progress bears on a plan. There is no need to list others, whatever their
+/// labels.
+pub fn workloads() -> Vec<ObjectKey> {
+    let kinds = [Kind::DaemonSet, Kind::Deployment];
+    DIALLING
+        .iter()
+        .flat_map(|name| kinds.map(|kind| ObjectKey::new(kind, SYSTEM, *name)))
+        .collect()
+}
+
 /// Kinds that every version knows.
 const KINDS: [Kind; 12] = [
     Kind::ConfigMap,

@@ -228,8 +228,8 @@ impl View<'_> {
             InsideApplied::Done { .. } => {
                 self.fine(type_, "what belongs inside the tenant is there")
             }
-            InsideApplied::Unreachable { reason } => {
-                Finding::no(type_, Reason::TenantUnreachable, reason.clone())
+            InsideApplied::Unreachable { reason, cause } => {
+                Finding::no(type_, *cause, reason.clone())
             }
             InsideApplied::NotTried => {
                 let message = "waits for the API server";

@@ -29,6 +29,11 @@ impl Operator {
         (&mut self.task).await.unwrap().unwrap();
     }
 
+    /// Waits until it ends by itself, and says why.
+    pub(crate) async fn ended(mut self) -> Result<(), run::Error> {
+        (&mut self.task).await.unwrap()
+    }
+
     /// Dies as on SIGKILL.
     pub(crate) async fn kill(mut self) {
         self.task.abort();
