@@ -44,6 +44,12 @@ pub mod annotations {
     /// On a `TenantControlPlane` being deleted whose datastore is gone for good: finish without
     /// cleaning it. The value must be the tenant's name.
     pub const ABANDON_DATASTORE: &str = "steward.butlerlabs.dev/abandon-datastore";
+    /// On an object that is nobody's, or was made for an earlier owner of the same name: hands it over to
+    /// the `TenantControlPlane` or `DataStore` that the value names. Removed when that is done.
+    pub const ADOPT: &str = "steward.butlerlabs.dev/adopt";
+    /// On a `TenantControlPlane` that has lost a key for good: make a new one, or go on with the one that
+    /// is there now. The value is the name of the key's Secret. Removed when that is done.
+    pub const REPLACE_LOST_KEY: &str = "steward.butlerlabs.dev/replace-lost-key";
     /// Which key of `<tcp>-admin-kubeconfig` the operator itself uses.
     pub const KUBECONFIG_SECRET_KEY: &str = "steward.butlerlabs.dev/kubeconfig-secret-key";
 }

@@ -25,8 +25,10 @@ pub struct Done {
     pub error: Option<Error>,
 }
 
-/// What pods need before they start; the datastore is made ready meanwhile.
-const BEFORE_PODS: [Stage; 3] = [Stage::Expose, Stage::Pki, Stage::Config];
+/// What pods need before they start; the datastore is made ready meanwhile. What is made with keys comes after
+/// all keys: it always shows that they have been there.
+const KEYS: [Stage; 2] = [Stage::Expose, Stage::Keys];
+const MADE_WITH_KEYS: [Stage; 2] = [Stage::Pki, Stage::Config];
 const PODS: [Stage; 2] = [Stage::Workload, Stage::FrontDoor];
 
 /// Carries out the part of a plan that concerns the management cluster and the datastore. Wishes that are in
@@ -46,7 +48,7 @@ pub async fn outside(
         error: None,
     };
     let (well, wished) = futures::join!(
-        done.stages(&context.engine, plan, &BEFORE_PODS),
+        done.before_pods(&context.engine, plan),
         fulfil_all(context, &plan.datastore, fulfilled)
     );
     if let Err((wish, error)) = wished {
@@ -87,6 +89,16 @@ pub async fn outside(
 }
 
 impl Done {
+    /// Applies what pods need. False when any of it failed.
+    async fn before_pods(&mut self, engine: &Engine, plan: &Plan) -> bool {
+        let well = self.stages(engine, plan, &KEYS).await;
+        let keyless = |failure: &Failure| failure.stage == Some(Stage::Keys);
+        if self.applied.failures.iter().any(keyless) {
+            return false;
+        }
+        self.stages(engine, plan, &MADE_WITH_KEYS).await && well
+    }
+
     /// Applies the objects of these stages. False when any of them failed.
     async fn stages(&mut self, engine: &Engine, plan: &Plan, stages: &[Stage]) -> bool {
         let objects: Vec<&Object> = plan
@@ -258,12 +270,15 @@ pub async fn inside(plan: &Plan, session: Option<&Session>, done: &mut Done) {
 const fn condition(stage: Stage) -> ConditionType {
     match stage {
         Stage::Expose | Stage::FrontDoor => ConditionType::EndpointReady,
-        Stage::Pki | Stage::Config => ConditionType::CertificatesReady,
+        Stage::Keys | Stage::Pki | Stage::Config => ConditionType::CertificatesReady,
         Stage::Workload => ConditionType::ControlPlaneReady,
     }
 }
 
 fn reason(error: &Error) -> Reason {
+    if matches!(error, Error::NotOurs { .. }) {
+        return Reason::ObjectNotOurs;
+    }
     let code = match error {
         Error::Read {
             error: kube::Error::Api(status),

@@ -18,6 +18,7 @@ pub mod names;
 pub mod object;
 pub mod observed;
 pub mod outcome;
+pub mod ownership;
 mod plan;
 pub mod problem;
 mod report;
@@ -37,6 +38,7 @@ pub use outcome::{
     Applied, Change, DatastoreWish, Event, EventKind, Failure, InsideApplied, Knock, Plan, Prune,
     Report, Wait,
 };
+pub use ownership::{Owner, Standing};
 pub use plan::{Error, managed_kinds, plan};
 pub use problem::Problem;
 pub use report::{report, report_problems};

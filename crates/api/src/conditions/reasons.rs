@@ -88,7 +88,7 @@ reasons! {
     SecretMissing: "A Secret that the spec names isn't there, or lacks a key."
         => "Make the Secret and key that the message names.",
     SecretInvalid: "A Secret holds something else than it should."
-        => "Correct the Secret that the message names; one that Steward made is made anew when deleted.",
+        => "Correct the Secret that the message names.",
     CertificateExpiring: "A certificate expires soon and couldn't be renewed."
         => "The message names the certificate and why.",
     CertificateAuthorityInvalid: "The CA that the user brought can't be used."
@@ -137,6 +137,10 @@ reasons! {
         => "Grant what the message names, or install the chart's ClusterRole of this version.",
     Throttled: "The API server asks us to wait."
         => "Wait.",
+    ObjectNotOurs: "An object of somebody else has the name that one of ours needs. It is left as it is."
+        => "Remove or rename the object that the message names, give the tenant another name, or hand the object over with the annotation `steward.butlerlabs.dev/adopt`.",
+    KeyLost: "An authority or token key that can't be made again is gone, damaged or another one. Pods go on with what they have; nothing is written."
+        => "Put back the Secret that the message names. If it is lost for good, the annotation `steward.butlerlabs.dev/replace-lost-key` makes a new one: docs/tenant.md, \"A lost key\".",
     Error: "Something failed that has no reason of its own."
         => "The message has the details; the operator's log more.",
 }
