@@ -45,7 +45,7 @@ pub use report::{report, report_problems};
 pub use settings::Settings;
 pub use teardown::{Teardown, teardown};
 pub use validate::{
-    AuthoritySource, Certificates, Exposure, Network, NodeProxy, Storage, Validated,
+    AuthoritySource, Certificates, Exposure, Network, NodeProxy, Storage, Validated, Wish,
     datastore_names, hostnames, named_secrets, validate,
 };
 pub use version::Version;

@@ -198,7 +198,9 @@ mod tests {
         let free = web().refusal(&key, &object(&[], None));
         assert!(free.contains("has no owner"), "{free}");
         assert!(
-            free.ends_with("kubectl annotate deployment -n ns web steward.butlerlabs.dev/adopt=web"),
+            free.ends_with(
+                "kubectl annotate deployment -n ns web steward.butlerlabs.dev/adopt=web"
+            ),
             "{free}"
         );
         let held = [reference("ReplicaSet", "r", "x", true)];
