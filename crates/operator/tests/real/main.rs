@@ -16,6 +16,8 @@ mod faults;
 mod front_doors;
 mod harness;
 mod inside;
+mod keys;
+mod ownership;
 mod programs;
 mod rbac;
 mod rest;
