@@ -89,22 +89,22 @@ impl Owner {
             }
             Some(held) => (format!("belongs to the {} {}", held.kind, held.name), false),
         };
-        let mut text = format!(
+        let advice = format!(
             "{whose}, so it is neither changed nor removed: remove or rename it, or give the {} \
              another name",
             self.kind
         );
-        if free {
-            let (_, _, kind, _) = key.kind.names();
-            let kind = kind.to_ascii_lowercase();
-            let place = key.namespace.as_deref().unwrap_or_default();
-            let object = &key.name;
-            let adopt = annotations::ADOPT;
-            text.push_str(&format!(
-                ". To hand it over as it is: kubectl annotate {kind} -n {place} {object} {adopt}={name}"
-            ));
+        if !free {
+            return advice;
         }
-        text
+        let (_, _, kind, _) = key.kind.names();
+        let kind = kind.to_ascii_lowercase();
+        let place = key.namespace.as_deref().unwrap_or_default();
+        let (object, adopt) = (&key.name, annotations::ADOPT);
+        format!(
+            "{advice}. To hand it over as it is: kubectl annotate {kind} -n {place} {object} \
+             {adopt}={name}"
+        )
     }
 
     /// What makes an offered object the owner's, as a merge patch. It must still be the one that was seen.
