@@ -59,7 +59,7 @@ struct Mishap {
     backup: Value,
 }
 
-fn mishaps(name: &str, files: &[&str]) -> [Mishap; 3] {
+fn mishaps(name: &str, files: &[&str]) -> Vec<Mishap> {
     let lose = |says, how: &dyn Fn(&mut Live)| {
         let mut world = settled();
         let backup = world.observed.live.0[&key(name)].as_ref().clone();
@@ -71,7 +71,7 @@ fn mishaps(name: &str, files: &[&str]) -> [Mishap; 3] {
         }
     };
     let other = another().observed.live.0[&key(name)]["data"].clone();
-    [
+    vec![
         lose("is gone", &|live| drop(live.0.remove(&key(name)))),
         lose("holds no usable key", &|live| {
             for file in files {
