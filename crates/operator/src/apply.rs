@@ -1,8 +1,9 @@
 //! The one place that writes objects, in the management cluster and inside tenants.
 //!
 //! Owns: server-side apply with our field manager and force, leaving out writes that
-//! would change nothing, removal of what is no longer wanted. Refuses: deciding. It does what a plan says,
-//! in the plan's order, and tells what came of it.
+//! would change nothing, removal of what is no longer wanted. Refuses: deciding, and touching what belongs to
+//! somebody else: an object with an owner is written only over one of the same owner. It does what a plan
+//! says, in the plan's order, and tells what came of it.
 
 use std::{
     collections::BTreeSet,
@@ -16,7 +17,7 @@ use kube::{
     core::Request,
 };
 use serde_json::{Value, json};
-use steward_plan::{Kind, Live, Object, ObjectKey, Prune};
+use steward_plan::{Kind, Live, Object, ObjectKey, Owner, Prune, Standing};
 
 use crate::{
     error::Error,
@@ -24,6 +25,7 @@ use crate::{
     pages::{self, List},
 };
 
+mod guarded;
 pub mod owned;
 mod versions;
 
@@ -128,11 +130,19 @@ impl Engine {
     pub async fn apply(&self, object: &Object, live: Option<&Value>) -> Result<Outcome, Error> {
         let mut body = object.body.clone();
         owned::seal(&mut body);
-        if live.is_some_and(|live| owned::settled(&body, live)) {
+        let owner = Owner::of(&body);
+        let ours = |live: &Value| match &owner {
+            Some(owner) => owner.standing(live) == Standing::Ours,
+            None => true,
+        };
+        if live.is_some_and(|live| ours(live) && owned::settled(&body, live)) {
             self.metrics.skipped.inc();
             return Ok(Outcome::Unchanged);
         }
-        let after = self.patch(object, &body).await?;
+        let after = match &owner {
+            Some(owner) => self.write_owned(object, &body, owner, live).await?,
+            None => self.patch(object, &body).await?,
+        };
         let outcome = match live {
             None => Outcome::Created(after),
             Some(live) if version(live) == version(&after) => Outcome::Unchanged,
@@ -348,8 +358,10 @@ impl Engine {
     }
 }
 
-/// What of `live` is ours, and neither planned nor kept.
+/// What of `live` is ours, and neither planned nor kept. Where what is planned has an owner, only what has the
+/// same one is ours.
 fn unwanted(prune: &Prune, planned: &[Object], live: &Live) -> Vec<(ObjectKey, Option<String>)> {
+    let owner = planned.iter().find_map(|object| Owner::of(&object.body));
     // An empty selector would select everything of everyone.
     if prune.labels.is_empty() {
         return Vec::new();
@@ -377,6 +389,10 @@ fn unwanted(prune: &Prune, planned: &[Object], live: &Live) -> Vec<(ObjectKey, O
         // Kubernetes copies labels, for example from a Service to its EndpointSlices: what is not of our making
         // is not ours, whatever its labels say.
         .filter(|(_, object)| owned::our_fields(object).is_some())
+        .filter(|(_, object)| {
+            let standing = owner.as_ref().map(|owner| owner.standing(object));
+            standing.is_none_or(|standing| standing == Standing::Ours)
+        })
         .filter(|(_, object)| object["metadata"]["deletionTimestamp"].is_null())
         .map(|(key, object)| {
             (

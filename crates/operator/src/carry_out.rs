@@ -32,8 +32,10 @@ pub struct Done {
     pub error: Option<Error>,
 }
 
-/// What pods need before they start; the datastore is made ready meanwhile.
-const BEFORE_PODS: [Stage; 3] = [Stage::Expose, Stage::Pki, Stage::Config];
+/// What pods need before they start; the datastore is made ready meanwhile. What is made with keys comes after
+/// all keys: it always shows that they have been there.
+const KEYS: [Stage; 2] = [Stage::Expose, Stage::Keys];
+const MADE_WITH_KEYS: [Stage; 2] = [Stage::Pki, Stage::Config];
 const PODS: [Stage; 2] = [Stage::Workload, Stage::FrontDoor];
 
 /// Carries out the part of a plan that concerns the management cluster and the datastore. Wishes that are in
@@ -63,13 +65,13 @@ pub async fn outside(
         Err((wish, error)) => {
             // What needs no datastore goes on, renewals among it.
             let known = plan.without_new_credentials(tenant, &done.applied.live);
-            done.stages(&context.engine, &known, &BEFORE_PODS).await;
+            done.before_pods(&context.engine, &known).await;
             done.refused(wish, error);
             return done;
         }
     }
     let (well, wished) = futures::join!(
-        done.stages(&context.engine, &plan.objects, &BEFORE_PODS),
+        done.before_pods(&context.engine, &plan.objects),
         fulfil_all(context, tenant, &plan.datastore, fulfilled)
     );
     if let Err((wish, error)) = wished {
@@ -102,6 +104,16 @@ pub async fn outside(
 }
 
 impl Done {
+    /// Applies what pods need. False when any of it failed.
+    async fn before_pods(&mut self, engine: &Engine, objects: &[Object]) -> bool {
+        let well = self.stages(engine, objects, &KEYS).await;
+        let keyless = |failure: &Failure| failure.stage == Some(Stage::Keys);
+        if self.applied.failures.iter().any(keyless) {
+            return false;
+        }
+        self.stages(engine, objects, &MADE_WITH_KEYS).await && well
+    }
+
     /// Applies the objects of these stages. False when any of them failed.
     async fn stages(&mut self, engine: &Engine, objects: &[Object], stages: &[Stage]) -> bool {
         let objects: Vec<&Object> = objects
@@ -366,12 +378,15 @@ async fn bring_in(plan: &Plan, session: &Session, done: &mut Done) {
 const fn condition(stage: Stage) -> ConditionType {
     match stage {
         Stage::Expose | Stage::FrontDoor => ConditionType::EndpointReady,
-        Stage::Pki | Stage::Config => ConditionType::CertificatesReady,
+        Stage::Keys | Stage::Pki | Stage::Config => ConditionType::CertificatesReady,
         Stage::Workload => ConditionType::ControlPlaneReady,
     }
 }
 
 fn reason(error: &Error) -> Reason {
+    if matches!(error, Error::NotOurs { .. }) {
+        return Reason::ObjectNotOurs;
+    }
     let code = match error {
         Error::Read {
             error: kube::Error::Api(status),

@@ -56,6 +56,14 @@ pub enum Error {
         /// The client's error.
         error: kube::Error,
     },
+    /// Writing would have changed what belongs to somebody else.
+    #[error("{what} {why}")]
+    NotOurs {
+        /// Kind and name.
+        what: String,
+        /// Whose it is, and what to do.
+        why: String,
+    },
     /// Talking to a tenant's API server.
     #[error("tenant API server at {endpoint}: {what}: {error}")]
     Tenant {
@@ -120,7 +128,7 @@ impl Error {
             Self::Read { error, .. } | Self::Write { error, .. } => kube_class(error),
             Self::Tenant { .. } | Self::Timeout { .. } => Class::Transient,
             Self::TenantAccess { .. } => Class::Waiting,
-            Self::TooMuchInside { .. } => Class::Invalid,
+            Self::TooMuchInside { .. } | Self::NotOurs { .. } => Class::Invalid,
             Self::Datastore(error) => error.class(),
             Self::Incomplete { .. } | Self::Encode { .. } | Self::Plan(_) | Self::PlanStore(_) => {
                 Class::Bug

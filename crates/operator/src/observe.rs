@@ -13,7 +13,8 @@ use serde_json::Value;
 use steward_api::{TenantControlPlane, conditions::Reason, metadata::labels};
 use steward_pki::Pair;
 use steward_plan::{
-    DatastoreSeen, HostnameClaim, Inside, Kind, Live, ObjectKey, Observed, Platform,
+    DatastoreSeen, HostnameClaim, Inside, Kind, Live, ObjectKey, Observed, Owner, Platform,
+    Standing,
     names::{Names, PROJECT},
 };
 
@@ -65,6 +66,10 @@ pub async fn observe(context: &Context, tenant: TenantControlPlane) -> Result<Ob
             &selector,
         )
         .await?;
+    // Whatever labels it has: what isn't this tenant's says nothing about it.
+    let owner = Owner::tenant(&tenant);
+    live.0
+        .retain(|_, found| owner.standing(found) != Standing::Foreign);
     named_secrets(context, &tenant, &key.0, &mut live).await?;
     platform.front_door = front_door::addresses(&context.client, &tenant, &live).await?;
     let deployment = live.get(Kind::Deployment, &key.0, &key.1);

@@ -280,6 +280,17 @@ fn address(bytes: &[u8]) -> Option<std::net::IpAddr> {
         .ok()
 }
 
+/// Whether this authority signed that certificate, both PEM. What can't be read is not signed.
+pub fn is_from(certificate: &str, authority: &str) -> bool {
+    let (Ok(certificate), Ok(authority)) = (block(certificate), block(authority)) else {
+        return false;
+    };
+    match (parse(&certificate), parse(&authority)) {
+        (Ok(certificate), Ok(authority)) => signed_by(&certificate, &authority),
+        _ => false,
+    }
+}
+
 fn signed_by(certificate: &X509Certificate<'_>, authority: &X509Certificate<'_>) -> bool {
     certificate.issuer() == authority.subject()
         && certificate

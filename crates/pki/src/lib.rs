@@ -16,7 +16,7 @@ mod token;
 
 pub use authority::{Authority, Pair, Request, San, Usage, Validity};
 pub use error::Error;
-pub use inspect::{Drift, Facts, Wanted, ca_hash, drift, inspect, renew_at};
+pub use inspect::{Drift, Facts, Wanted, ca_hash, drift, inspect, is_from, renew_at};
 pub use keys::{KeyKind, KeySource, ServiceAccountKeys, SystemKeys, service_account_drift};
 pub use kubeconfig::{Kubeconfig, Reading};
 pub use presented::{is_signed_by, to_pem};

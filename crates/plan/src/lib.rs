@@ -18,6 +18,7 @@ pub mod names;
 pub mod object;
 pub mod observed;
 pub mod outcome;
+pub mod ownership;
 mod plan;
 pub mod problem;
 mod report;
@@ -39,13 +40,14 @@ pub use outcome::{
     Applied, Change, DatastoreWish, Event, EventKind, Failure, InsideApplied, Knock, Plan, Prune,
     Report, Wait,
 };
+pub use ownership::{Owner, Standing};
 pub use plan::{Error, managed_kinds, plan};
 pub use problem::Problem;
 pub use report::{report, report_problems};
 pub use settings::Settings;
 pub use teardown::{Teardown, teardown};
 pub use validate::{
-    AuthoritySource, Certificates, Exposure, Network, NodeProxy, Storage, Validated,
+    AuthoritySource, Certificates, Exposure, Network, NodeProxy, Storage, Validated, Wish,
     datastore_names, hostnames, named_secrets, validate,
 };
 pub use version::Version;

@@ -73,7 +73,9 @@ pub struct ObjectKey {
 pub enum Stage {
     /// The Service: its address is needed by all that follows.
     Expose,
-    /// Secrets with keys and certificates.
+    /// Secrets with keys that are never replaced: whatever follows is made with them.
+    Keys,
+    /// Secrets with certificates.
     Pki,
     /// Kubeconfigs and configuration files.
     Config,

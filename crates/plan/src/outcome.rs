@@ -36,6 +36,8 @@ pub struct Plan {
     pub exposure: Option<ExposureStatus>,
     /// Where the operator should knock to fill [`crate::Observed::reach`] next time.
     pub knock: Option<Knock>,
+    /// An annotation on the tenant that has been followed: it can go once the plan is carried out.
+    pub answered: Option<&'static str>,
     /// What is waited for. A plan with waits is still applied as far as it goes.
     pub waits: Vec<Wait>,
     /// When to look again though nothing changed: certificate renewal, a wait's end.

@@ -2,12 +2,12 @@
 
 mod reachability;
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
 use jiff::Timestamp;
 use steward_api::{
     conditions::{ConditionType, Reason},
-    metadata::labels,
+    metadata::{annotations, labels},
     tenant_control_plane::ExposureMode,
 };
 use steward_pki::{KeySource, Pair};
@@ -24,7 +24,7 @@ use crate::{
     outcome::{DatastoreWish, Knock, Plan, Prune, Wait},
     report::exposure,
     settings::Settings,
-    validate::{Validated, wait},
+    validate::{Validated, Wish, wait},
     way::{self, Ways},
 };
 
@@ -81,6 +81,9 @@ pub fn plan(
         })
 }
 
+/// A new key that the user asked for is looked at again: the wish must not lie in wait for the next loss.
+const WISH: Duration = Duration::from_secs(1);
+
 /// A plan in the making.
 struct Draft<'a> {
     settings: &'a Settings,
@@ -100,6 +103,8 @@ impl<'a> Draft<'a> {
         let workshop = Workshop::open(settings, tenant, observed, keys)?;
         let plan = Plan {
             waits: tenant.waits.clone(),
+            answered: (tenant.certificates.key_wish == Wish::Done)
+                .then_some(annotations::REPLACE_LOST_KEY),
             ..Plan::default()
         };
         Ok(Self {
@@ -266,7 +271,9 @@ impl<'a> Draft<'a> {
 
     fn next_check(&self) -> Option<Timestamp> {
         let retries = self.plan.waits.iter().filter_map(|wait| wait.retry);
+        let wish = (self.tenant.certificates.key_wish == Wish::UnderWay).then_some(WISH);
         let soonest = retries
+            .chain(wish)
             .min()
             .and_then(|retry| self.observed.now.checked_add(retry).ok());
         [self.workshop.due, soonest].into_iter().flatten().min()

@@ -7,6 +7,7 @@ pub(crate) use status::exposure;
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use kube::ResourceExt as _;
 use steward_api::{
     TenantControlPlaneStatus,
     conditions::{ConditionType, Finding, Reason, find, merge},
@@ -14,6 +15,7 @@ use steward_api::{
 };
 
 use crate::{
+    object::Kind,
     observed::Observed,
     outcome::{Applied, Change, Event, EventKind, Plan, Report},
     problem::Problem,
@@ -69,8 +71,8 @@ fn tidings(
     changes
 }
 
-/// When to look again for a hostname that somebody else has.
-const LOOK_AGAIN: jiff::SignedDuration = jiff::SignedDuration::from_secs(20);
+/// When to look again for what somebody else has to give up or put back.
+const LOOK_AGAIN: jiff::SignedDuration = jiff::SignedDuration::from_secs(10);
 
 /// Tells why nothing could be planned. What is known from before stays.
 pub fn report_problems(settings: &Settings, observed: &Observed, problems: &[Problem]) -> Report {
@@ -96,9 +98,10 @@ pub fn report_problems(settings: &Settings, observed: &Observed, problems: &[Pro
         .collect();
     let message = all.join(". ");
     // A running tenant goes on running with what it has: whether it is available didn't
-    // change because of a bad change to its spec.
+    // change because of a bad change to its spec. Without a pod it isn't.
     let mut kept: Vec<Finding> = Vec::new();
-    if find(&old.conditions, ConditionType::Available).is_none() {
+    let known = find(&old.conditions, ConditionType::Available);
+    if known.is_none_or(|known| known.status == "True" && !serving(observed)) {
         kept.push(Finding::no(
             ConditionType::Available,
             reason,
@@ -132,17 +135,34 @@ pub fn report_problems(settings: &Settings, observed: &Observed, problems: &[Pro
         });
     }
     let events = news(&old, &status);
-    // Nothing of this tenant changes when somebody else gives a hostname up.
-    let taken = |problem: &Problem| problem.reason == Reason::HostnameTaken;
+    // Nothing of this tenant changes when somebody else gives a hostname or an object's name up, or puts a
+    // Secret back without our labels.
+    let elsewhere = |problem: &Problem| {
+        matches!(
+            problem.reason,
+            Reason::HostnameTaken | Reason::ObjectNotOurs | Reason::KeyLost
+        )
+    };
     let next_check = problems
         .iter()
-        .any(taken)
+        .any(elsewhere)
         .then(|| observed.now + LOOK_AGAIN);
     Report {
         status,
         events,
         next_check,
     }
+}
+
+/// Whether a pod of the tenant is ready.
+fn serving(observed: &Observed) -> bool {
+    let tenant = &observed.tenant;
+    let namespace = tenant.namespace().unwrap_or_default();
+    observed
+        .live
+        .get(Kind::Deployment, &namespace, &tenant.name_any())
+        .and_then(|live| live.pointer("/status/readyReplicas")?.as_i64())
+        .is_some_and(|ready| ready > 0)
 }
 
 /// Creations and removals; updates are too many to tell one by one.

@@ -27,6 +27,13 @@ pub fn data(secret: &Value) -> BTreeMap<String, String> {
         .collect()
 }
 
+/// Text as the data of a Secret's body.
+pub(crate) fn encoded(data: &BTreeMap<String, String>) -> BTreeMap<&str, String> {
+    data.iter()
+        .map(|(key, text)| (key.as_str(), BASE64.encode(text)))
+        .collect()
+}
+
 /// A short, stable name for content.
 pub fn checksum(content: &impl serde::Serialize) -> String {
     let bytes = serde_json::to_vec(content).unwrap_or_default();

@@ -7,6 +7,7 @@
 mod certificates;
 mod exposure;
 mod hostname;
+mod keys;
 mod network;
 mod storage;
 mod upgrade;
@@ -22,8 +23,10 @@ use steward_api::{
     tenant_control_plane::{IngressControllerType, ServiceType},
 };
 
-pub use certificates::{AuthoritySource, Certificates};
+pub use certificates::Certificates;
 pub use exposure::{Exposure, NodeProxy};
+pub(crate) use keys::token_files;
+pub use keys::{AuthoritySource, Wish};
 pub use network::Network;
 pub use storage::Storage;
 
@@ -155,13 +158,13 @@ pub(crate) fn stores_with_data(settings: &Settings, tenant: &TenantControlPlane)
 }
 
 /// Secrets in the tenant's namespace that matter though they may not carry our label:
-/// authorities that the user brought.
+/// keys that somebody put back, and authorities that the user brought.
 pub fn named_secrets(tenant: &TenantControlPlane) -> Vec<String> {
     let names = Names {
         tenant: tenant.name_any(),
         namespace: String::new(),
     };
-    let mut all = vec![names.ca(), names.front_proxy_ca()];
+    let mut all = vec![names.ca(), names.front_proxy_ca(), names.service_account()];
     if let Some(certificates) = &tenant.spec.certificates {
         all.extend(certificates.ca_secret_name.clone());
         all.extend(certificates.front_proxy_ca_secret_name.clone());

@@ -92,7 +92,7 @@ reasons! {
     SecretMissing: "A Secret that the spec names isn't there, or lacks a key."
         => "Make the Secret and key that the message names.",
     SecretInvalid: "A Secret holds something else than it should."
-        => "Correct the Secret that the message names; one that Steward made is made anew when deleted.",
+        => "Correct the Secret that the message names.",
     CertificateExpiring: "A certificate expires soon and couldn't be renewed."
         => "The message names the certificate and why.",
     CertificateAuthorityInvalid: "The CA that the user brought can't be used."

@@ -35,6 +35,7 @@ pub(super) const CHECKS: &[Check] = &[
         what: "every pod of the control plane is ready",
         why: "with none the tenant is down, with too few it is one failure away from it",
         follows: &[
+            "keys",
             "datastore",
             "datastore-credentials",
             "datastore-space",
@@ -67,7 +68,7 @@ pub(super) const CHECKS: &[Check] = &[
         group: Group::ControlPlane,
         what: "the administrator's kubeconfig is accepted",
         why: "nobody can manage the tenant with credentials that it refuses",
-        follows: &["tls-passthrough", "dns-address", "clock"],
+        follows: &["keys", "tls-passthrough", "dns-address", "clock"],
         judge: admitted,
     },
     Check {
@@ -76,6 +77,7 @@ pub(super) const CHECKS: &[Check] = &[
         what: "the API server says it is ready",
         why: "it is the tenant",
         follows: &[
+            "keys",
             "hostname-unique",
             "dns-address",
             "tls-passthrough",
@@ -105,6 +107,7 @@ pub(super) const CHECKS: &[Check] = &[
         what: "the operator has nothing to complain about",
         why: "it sees the tenant from inside the management cluster, and says what it waits for",
         follows: &[
+            "keys",
             "hostname-unique",
             "spec-accepted",
             "dns-resolves",

@@ -3,10 +3,18 @@
 use std::net::IpAddr;
 
 use super::{Check, Verdict, fix, seen};
-use crate::evidence::Evidence;
+use crate::evidence::{Condition, Evidence};
 use crate::finding::Group;
 
 pub(super) const CHECKS: &[Check] = &[
+    Check {
+        id: "keys",
+        group: Group::Spec,
+        what: "the keys that can't be made again are there",
+        why: "every node, kubeconfig and token hangs on them: without one nothing is renewed and no pod starts",
+        follows: &[],
+        judge: keys,
+    },
     Check {
         id: "hostname-unique",
         group: Group::Spec,
@@ -64,6 +72,15 @@ pub(super) const CHECKS: &[Check] = &[
         judge: address,
     },
 ];
+
+/// The condition itself says how to put a key back.
+fn keys(e: &Evidence) -> Verdict {
+    let lost = |c: &&Condition| c.kind == "CertificatesReady" && c.reason == "KeyLost";
+    match e.conditions.iter().find(lost) {
+        Some(c) if c.status == "False" => Verdict::problem(&c.message, fix::describe(e)),
+        _ => Verdict::fine("they are"),
+    }
+}
 
 fn unique(e: &Evidence) -> Verdict {
     let Some(hostname) = &e.hostname else {

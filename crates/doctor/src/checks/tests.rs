@@ -24,6 +24,17 @@ type Break = fn(&mut Evidence);
 
 /// One fault and the check that must name it first.
 const FAULTS: &[(&str, Break)] = &[
+    ("keys", |e| {
+        e.conditions.push(Condition {
+            kind: "CertificatesReady".into(),
+            status: "False".into(),
+            reason: "KeyLost".into(),
+            message: "Secret tenants/t1-ca: is gone".into(),
+        });
+        cert(e).of_tenant_ca = false;
+        e.admitted = Some(false);
+        e.ready = Err(Unseen::Failed("401".into()));
+    }),
     ("hostname-unique", |e| {
         e.rivals.push(Rival {
             tenant: "tenants/t0".into(),

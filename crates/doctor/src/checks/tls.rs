@@ -42,6 +42,7 @@ pub(super) const CHECKS: &[Check] = &[
         what: "the tenant's own API server answers, unopened on the way",
         why: "something in front that opens TLS can read everything, and client certificates can't pass",
         follows: &[
+            "keys",
             "hostname-unique",
             "spec-accepted",
             "dns-address",
@@ -63,7 +64,7 @@ pub(super) const CHECKS: &[Check] = &[
         group: Group::Tls,
         what: "the certificate is valid for more than a day",
         why: "nobody gets in with an expired certificate",
-        follows: &["clock"],
+        follows: &["keys", "clock"],
         judge: expiry,
     },
     Check {

@@ -207,6 +207,9 @@ async fn follow(
         carry_out::inside(&plan, session.as_deref(), &observed.inside, &mut done).await;
         done.applied.changes = std::mem::take(&mut changes);
         knock(context, &key, &plan);
+        if let Some(answered) = plan.answered.filter(|_| settled && done.error.is_none()) {
+            status::answer(api, &observed.tenant, answered).await?;
+        }
         let Done { applied, error } = done;
         break (
             steward_plan::report(&context.settings, &validated, &observed, &plan, &applied),

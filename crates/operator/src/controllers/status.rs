@@ -1,4 +1,4 @@
-//! Writing statuses and finalizers: once, and only when they differ.
+//! Writing statuses and finalizers: once, and only when they differ. Removing annotations that were followed.
 
 use kube::{
     Api, Resource, ResourceExt,
@@ -100,4 +100,29 @@ where
             error,
         }),
     }
+}
+
+/// Removes an annotation that has been followed, so that it is not followed a second time. The object must
+/// still be the one that was read.
+///
+/// # Errors
+/// The client's; a conflict when the object changed.
+pub async fn answer<K>(api: &Api<K>, object: &K, annotation: &str) -> Result<(), Error>
+where
+    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + std::fmt::Debug,
+{
+    let patch: Value = json!({"metadata": {
+        "annotations": {annotation: null}, "resourceVersion": object.resource_version()}});
+    let params = PatchParams {
+        field_manager: Some(MANAGER.into()),
+        ..PatchParams::default()
+    };
+    api.patch(&object.name_any(), &params, &Patch::Merge(&patch))
+        .await
+        .map(drop)
+        .map_err(|error| Error::Write {
+            what: format!("{} {}", K::kind(&()), object.name_any()),
+            because: format!("what {annotation} asks for is done"),
+            error,
+        })
 }

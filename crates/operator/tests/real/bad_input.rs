@@ -192,12 +192,7 @@ async fn a_broken_secret_heals_and_a_broken_authority_is_named_until_it_is_broug
         .await
         .unwrap();
     world
-        .until_condition(
-            "broken",
-            "CertificatesReady",
-            "False",
-            Some("SecretInvalid"),
-        )
+        .until_condition("broken", "CertificatesReady", "False", Some("KeyLost"))
         .await;
     let (_, _, message) = world
         .condition("broken", "CertificatesReady")

@@ -17,6 +17,8 @@ mod front_doors;
 mod harness;
 mod hostile;
 mod inside;
+mod keys;
+mod ownership;
 mod programs;
 mod rbac;
 mod rest;

@@ -170,7 +170,13 @@ async fn every_object_that_is_edited_or_deleted_comes_back() {
         })
         .await;
     }
-    for (key, object) in &objects {
+    // Keys can't be made again: the tests of keys tell what becomes of them.
+    let key_of = |key: &str| {
+        ["-ca", "-front-proxy-ca-certificate", "-sa-certificate"]
+            .iter()
+            .any(|name| key.ends_with(&format!("/blue{name}")))
+    };
+    for (key, object) in objects.iter().filter(|(key, _)| !key_of(key)) {
         let uid = object["metadata"]["uid"].clone();
         world.delete_object(key).await;
         until(&format!("{key} to come back"), async || {

@@ -1,15 +1,15 @@
-//! Lifetimes and kinds of keys, and authorities that the user brought.
+//! Lifetimes and kinds of keys, and the keys that are there.
 
 use std::time::Duration;
 
 use steward_api::{
-    conditions::{ConditionType, Reason},
     duration,
     tenant_control_plane::{CertificatesSpec, KeyAlgorithm},
 };
-use steward_pki::{Authority, KeyKind, Pair};
+use steward_pki::{KeyKind, ServiceAccountKeys};
 
-use crate::{names::Names, observed::Observed, problem::Problem, secret, settings::Settings};
+use super::keys::{AuthoritySource, Keys, Wish};
+use crate::{names::Names, observed::Observed, problem::Problem, settings::Settings};
 
 /// Certificates shorter than this are renewed more often than pods can follow.
 const SHORTEST: Duration = Duration::from_mins(10);
@@ -29,15 +29,10 @@ pub struct Certificates {
     pub ca: AuthoritySource,
     /// The front proxy's authority.
     pub front_proxy_ca: AuthoritySource,
-}
-
-/// Where an authority comes from.
-#[derive(Debug, Clone)]
-pub enum AuthoritySource {
-    /// None is there: make one.
-    New,
-    /// This one, ours of earlier or the user's.
-    Existing(Pair),
+    /// The keys of service account tokens; none when they are to be made.
+    pub token_keys: Option<ServiceAccountKeys>,
+    /// What became of the user's wish for a new key.
+    pub key_wish: Wish,
 }
 
 pub(super) fn parse(
@@ -72,28 +67,21 @@ pub(super) fn parse(
             "use at least 10m",
         ));
     }
-    let mut authority = |own: &str, given: Option<&String>, keys: [(&str, &str); 2]| {
-        source(observed, names, own, given, keys).unwrap_or_else(|problem| {
-            problems.push(problem);
-            AuthoritySource::New
-        })
+    let mut keys = Keys::of(observed, names);
+    let ca = keys.ca(spec.ca_secret_name.as_ref());
+    let front_proxy_ca = keys.front_proxy(spec.front_proxy_ca_secret_name.as_ref());
+    let token_keys = keys.tokens();
+    let (ca, front_proxy_ca, token_keys) = match (ca, front_proxy_ca, token_keys) {
+        (Ok(ca), Ok(front_proxy_ca), Ok(token_keys)) if problems.is_empty() => {
+            (ca, front_proxy_ca, token_keys)
+        }
+        (ca, front_proxy_ca, token_keys) => {
+            problems.extend(ca.err());
+            problems.extend(front_proxy_ca.err());
+            problems.extend(token_keys.err());
+            return Err(problems);
+        }
     };
-    let ca = authority(
-        &names.ca(),
-        spec.ca_secret_name.as_ref(),
-        [("ca.crt", "ca.key"), ("tls.crt", "tls.key")],
-    );
-    let front_proxy_ca = authority(
-        &names.front_proxy_ca(),
-        spec.front_proxy_ca_secret_name.as_ref(),
-        [
-            ("front-proxy-ca.crt", "front-proxy-ca.key"),
-            ("tls.crt", "tls.key"),
-        ],
-    );
-    if !problems.is_empty() {
-        return Err(problems);
-    }
     let key_kind = match spec.key_algorithm {
         KeyAlgorithm::Ecdsa => KeyKind::EcdsaP256,
         KeyAlgorithm::Rsa => KeyKind::Rsa2048,
@@ -105,60 +93,7 @@ pub(super) fn parse(
         renew_before,
         ca,
         front_proxy_ca,
+        token_keys,
+        key_wish: keys.wish(),
     })
-}
-
-/// The authority in our own Secret or in the one the user names. One that is there and
-/// broken is never replaced by itself: every node and every client trusts it.
-fn source(
-    observed: &Observed,
-    names: &Names,
-    own: &str,
-    given: Option<&String>,
-    keys: [(&str, &str); 2],
-) -> Result<AuthoritySource, Problem> {
-    let name = given.map_or(own, String::as_str);
-    let live = secret::read(&observed.live, &names.namespace, name);
-    let Some(data) = live else {
-        return match given {
-            None => Ok(AuthoritySource::New),
-            Some(name) => Err(Problem::new(
-                ConditionType::CertificatesReady,
-                Reason::SecretMissing,
-                format!("Secret {}/{name}", names.namespace),
-                "is not there: make it with tls.crt and tls.key of your authority",
-            )),
-        };
-    };
-    let mut fault = "it has no certificate and key".to_owned();
-    for (certificate, key) in keys {
-        let pair = data.get(certificate).zip(data.get(key));
-        let Some((certificate, key)) = pair else {
-            continue;
-        };
-        match Authority::from_pair(Pair {
-            certificate: certificate.clone(),
-            key: key.clone(),
-        }) {
-            Ok(authority) => return Ok(AuthoritySource::Existing(authority.pair().clone())),
-            Err(error) => fault = error.to_string(),
-        }
-    }
-    let (reason, advice) = match given {
-        Some(_) => (
-            Reason::CertificateAuthorityInvalid,
-            "put a usable one there",
-        ),
-        None => (
-            Reason::SecretInvalid,
-            "restore it, or delete it to have a new one made: then every node must join again \
-             and every kubeconfig be fetched anew",
-        ),
-    };
-    Err(Problem::new(
-        ConditionType::CertificatesReady,
-        reason,
-        format!("Secret {}/{name}", names.namespace),
-        format!("holds no usable authority ({fault}): {advice}"),
-    ))
 }

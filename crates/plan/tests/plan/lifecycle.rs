@@ -214,7 +214,7 @@ fn a_corrupted_certificate_heals_and_a_corrupted_authority_is_named() {
     ca["data"]["ca.crt"] = json!("cnVzdA==");
     ca["data"]["tls.crt"] = json!("cnVzdA==");
     let problems = validate(&world.settings, &world.observed).unwrap_err();
-    assert_eq!(problems[0].reason, Reason::SecretInvalid);
+    assert_eq!(problems[0].reason, Reason::KeyLost);
     assert!(
         problems[0].to_string().contains("Secret tenants/t1-ca"),
         "{}",

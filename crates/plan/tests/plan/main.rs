@@ -10,6 +10,7 @@
 mod datastores;
 mod front_doors;
 mod golden;
+mod keys;
 mod lifecycle;
 mod moves;
 mod problems;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use kube::{Api, Resource, ResourceExt, runtime::controller::Action};
 use steward_api::{TenantControlPlane, metadata::finalizers};
-use steward_plan::{EventKind, Kind, ObjectKey};
+use steward_plan::{EventKind, Kind, ObjectKey, Owner, Standing};
 
 use super::{forget, word};
 use crate::{
@@ -13,6 +13,7 @@ use crate::{
     controllers::status,
     error::Error,
     observe::{self, Observation, key_of},
+    tenant::Key,
 };
 
 /// A deletion that can't go on is looked at this often; a datastore that comes back says so at once.
@@ -67,10 +68,7 @@ pub(super) async fn remove(
         return Ok(Action::requeue(crate::backoff::spread(&key, BLOCKED)));
     }
     // Pods that still run must find nothing to write to; the driver removes their user before their data.
-    context
-        .engine
-        .delete(&ObjectKey::new(Kind::Deployment, &key.0, &key.1), None)
-        .await?;
+    remove_pods(context, &observed.tenant, &key).await?;
     for wish in &teardown.datastore {
         if let Some(left) = carry_out::fulfil(context, &observed.tenant, wish).await? {
             tracing::warn!(
@@ -100,4 +98,21 @@ pub(super) async fn remove(
         context.wake_store(&store);
     }
     Ok(Action::await_change())
+}
+
+/// Removes the Deployment, if it is this tenant's: somebody else's may have its name.
+async fn remove_pods(
+    context: &Context,
+    tenant: &TenantControlPlane,
+    key: &Key,
+) -> Result<(), Error> {
+    let deployment = ObjectKey::new(Kind::Deployment, &key.0, &key.1);
+    let Some(found) = context.engine.get(&deployment).await? else {
+        return Ok(());
+    };
+    if Owner::tenant(tenant).standing(&found) != Standing::Ours {
+        return Ok(());
+    }
+    let uid = found["metadata"]["uid"].as_str().map(str::to_owned);
+    context.engine.delete(&deployment, uid).await
 }

@@ -2,15 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use steward_pki::{
-    Authority, Error, Pair, Request, San, ServiceAccountKeys, Usage, service_account_drift,
-};
+use steward_pki::{Authority, Error, Pair, Request, San, ServiceAccountKeys, Usage};
 
 use super::{Content, Workshop};
 use crate::{
     object::{Object, Stage},
     settings::Settings,
-    validate::{Storage, Validated},
+    validate::{Storage, Validated, token_files},
     way::Ways,
 };
 
@@ -100,7 +98,7 @@ impl Workshop<'_> {
         let plain = |name, component, because, data| Content {
             name,
             component,
-            stage: Stage::Pki,
+            stage: Stage::Keys,
             because,
             type_: OPAQUE,
             lifecycle: None,
@@ -281,28 +279,12 @@ impl Workshop<'_> {
     }
 
     fn service_account(&self) -> Result<BTreeMap<String, String>, Error> {
-        let live = self
-            .live_data(&self.tenant.names.service_account())
-            .unwrap_or_default();
-        let keys = live.get("sa.key").and_then(|private| {
-            let public = live.get("sa.pub").cloned().unwrap_or_default();
-            let found = ServiceAccountKeys {
-                public,
-                private: private.clone(),
-            };
-            // A lost public key follows from the private one; tokens stay valid.
-            let healed = || ServiceAccountKeys::from_private(private).ok();
-            if service_account_drift(&found).is_empty() {
-                Some(found)
-            } else {
-                healed()
-            }
-        });
-        let keys = match keys {
-            Some(keys) => keys,
-            None => ServiceAccountKeys::new(self.keys, self.tenant.certificates.key_kind)?,
+        let certificates = &self.tenant.certificates;
+        let keys = match &certificates.token_keys {
+            Some(keys) => keys.clone(),
+            None => ServiceAccountKeys::new(self.keys, certificates.key_kind)?,
         };
-        Ok(map([("sa.pub", &keys.public), ("sa.key", &keys.private)]))
+        Ok(token_files(&keys))
     }
 
     /// A Secret with `<stem>.crt` and `<stem>.key`.

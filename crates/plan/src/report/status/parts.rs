@@ -40,14 +40,17 @@ impl Entries<'_> {
             .find(|object| object.key.name == name && kinds.contains(&object.key.kind))
     }
 
-    /// An entry of a Secret; the old one while the Secret isn't planned.
+    /// An entry of a Secret; the old one while the Secret isn't planned, or couldn't be made: what is told
+    /// here has been there.
     fn secret(
         &self,
         name: &str,
         file: &str,
         old: Option<&SecretRefStatus>,
     ) -> Option<SecretRefStatus> {
-        let Some(object) = self.planned(name) else {
+        let namespace = &self.tenant.names.namespace;
+        let made = self.observed.live.get(Kind::Secret, namespace, name);
+        let Some(object) = self.planned(name).filter(|_| made.is_some()) else {
             return old.cloned();
         };
         let checksum = content_checksum(object);
