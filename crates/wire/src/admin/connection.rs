@@ -48,11 +48,7 @@ struct Asked {
 }
 
 impl Connection {
-    pub(super) fn new(
-        stream: TcpStream,
-        peer: SocketAddr,
-        deadline: Instant,
-    ) -> io::Result<Self> {
+    pub(super) fn new(stream: TcpStream, peer: SocketAddr, deadline: Instant) -> io::Result<Self> {
         stream.set_nonblocking(true)?;
         Ok(Self {
             stream,
@@ -178,8 +174,7 @@ impl Connection {
 
 /// Whether an empty line is among the last bytes of a head.
 fn ends(bytes: &[u8]) -> bool {
-    bytes.windows(4).any(|four| four == b"\r\n\r\n")
-        || bytes.windows(2).any(|two| two == b"\n\n")
+    bytes.windows(4).any(|four| four == b"\r\n\r\n") || bytes.windows(2).any(|two| two == b"\n\n")
 }
 
 impl Asked {

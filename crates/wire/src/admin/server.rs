@@ -143,11 +143,15 @@ impl Server {
         for client in &self.clients {
             *each.entry(client.peer()).or_default() += 1;
         }
-        let victim = self.clients.iter().enumerate().max_by_key(|(place, client)| {
-            let over = client.dispensable() == 3;
-            let share = each.get(&client.peer()).copied().unwrap_or_default();
-            (over, share, client.dispensable(), std::cmp::Reverse(*place))
-        });
+        let victim = self
+            .clients
+            .iter()
+            .enumerate()
+            .max_by_key(|(place, client)| {
+                let over = client.dispensable() == 3;
+                let share = each.get(&client.peer()).copied().unwrap_or_default();
+                (over, share, client.dispensable(), std::cmp::Reverse(*place))
+            });
         let place = victim.map(|(place, _)| place);
         place.is_some_and(|place| {
             self.clients.remove(place);
