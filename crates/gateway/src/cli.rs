@@ -13,6 +13,10 @@ use steward_wire::logging::Format;
 use crate::shares::Share;
 
 /// Routes TLS connections by the name they ask for, without opening them.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "a flag is given or not, and they are independent"
+)]
 #[derive(Debug, Clone, Parser)]
 #[command(name = "steward-gateway", version, about)]
 #[command(group(clap::ArgGroup::new("source").required(true).args(["routes", "kubernetes"])))]

@@ -233,9 +233,10 @@ impl Program for Gateway {
     fn accept(&self, cx: &Context<'_>, peer: SocketAddr) -> Result<Accepted<Connection>, Refusal> {
         // Whoever may speak for others is counted once it has said for whom.
         let expects_header = self.trust.covers(peer.ip());
-        let admission = match expects_header {
-            true => None,
-            false => Some(self.admit(cx, peer.ip())?),
+        let admission = if expects_header {
+            None
+        } else {
+            Some(self.admit(cx, peer.ip())?)
         };
         let session = Connection {
             admission,
