@@ -9,7 +9,7 @@ use steward_wire::proxy_protocol;
 
 use crate::support::{Gateway, connect_from, hello, named_echo, route, until, who, who_on};
 
-const GREEDY: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 1);
+const GREEDY: Ipv4Addr = Ipv4Addr::LOCALHOST;
 const OTHER: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
 
 fn gateway(flags: &[&str], limits: &str) -> Gateway {
