@@ -55,6 +55,11 @@ fn gateway(setting: &Setting<'_>) -> Result<Vec<Program>> {
         admin.as_ref(),
         "--workers".as_ref(),
         "2".as_ref(),
+        // The crowd of a benchmark comes from few addresses.
+        "--source-share=100".as_ref(),
+        "--source-handshakes=0".as_ref(),
+        "--route-share=100".as_ref(),
+        "--route-handshakes=0".as_ref(),
     ];
     Ok(vec![Program::new(
         "steward-gateway",

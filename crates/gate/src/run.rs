@@ -13,7 +13,7 @@ use std::{
 use anyhow::Context as _;
 use steward_wire::{
     Config, Engine, Listen,
-    admin::{self, Handler, Response},
+    admin::{self, Handler, Request, Response},
     identity::{Follower, ServerIdentity, Versions},
     keeper::Keeper,
 };
@@ -73,7 +73,7 @@ fn pages(
         follower.counts(),
     );
     let draining = Arc::clone(draining);
-    Arc::new(move |path| match path {
+    Arc::new(move |request: &Request<'_>| match request.path {
         "/readyz" if draining.load(Relaxed) => Some(Response::unavailable("draining\n")),
         "/livez" | "/readyz" => Some(Response::ok("ok\n")),
         "/metrics" => Some(Response::metrics(gate.metrics.page(&counters, &files))),

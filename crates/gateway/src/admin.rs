@@ -1,4 +1,6 @@
 //! The gateway's admin pages: probes, metrics, and the table as it is.
+//!
+//! The table names every tenant and its pods: only a local client is shown it.
 
 use std::{
     sync::{
@@ -9,12 +11,16 @@ use std::{
 };
 
 use serde::Serialize;
-use steward_wire::{CountersHandle, admin::Response};
+use steward_wire::{
+    CountersHandle,
+    admin::{Request, Response},
+};
 
 use crate::{
     limits::Clock,
     metrics::Metrics,
     route::{ProxyVersion, Route},
+    shares::Shares,
     table::Router,
 };
 
@@ -25,6 +31,10 @@ pub struct Pages {
     pub router: Arc<Router>,
     /// The counters.
     pub metrics: Arc<Metrics>,
+    /// Who has what of the gateway.
+    pub shares: Arc<Shares>,
+    /// Whether metrics by route, which name tenants too, are for local clients only.
+    pub private_metrics: bool,
     /// The engine's counters, once it runs.
     pub engine: std::sync::OnceLock<CountersHandle>,
     /// Set while the process finishes its last connections.
@@ -58,14 +68,18 @@ struct ShownBackend {
     connections: u32,
 }
 
+const LOCAL_ONLY: &str = "the table of routes names every tenant and is shown on the loopback \
+    address only: use `kubectl port-forward` to the pod, or ask on 127.0.0.1\n";
+
 impl Pages {
-    /// Answers a path.
-    pub fn answer(&self, path: &str) -> Option<Response> {
-        match path {
+    /// Answers a request.
+    pub fn answer(&self, request: &Request<'_>) -> Option<Response> {
+        match request.path {
             "/livez" | "/healthz" => Some(Response::ok("ok\n")),
             "/readyz" => Some(self.ready()),
-            "/metrics" => Some(self.metrics()),
-            "/routes" => Some(self.routes()),
+            "/metrics" => Some(self.metrics(request.is_local() || !self.private_metrics)),
+            "/routes" if request.is_local() => Some(self.routes()),
+            "/routes" => Some(Response::forbidden(LOCAL_ONLY)),
             _ => None,
         }
     }
@@ -83,7 +97,7 @@ impl Pages {
         Response::ok("ok\n")
     }
 
-    fn metrics(&self) -> Response {
+    fn metrics(&self, by_route: bool) -> Response {
         self.metrics
             .routes
             .store(self.router.table().len() as u64, Relaxed);
@@ -92,7 +106,7 @@ impl Pages {
             .get()
             .map(CountersHandle::snapshot)
             .unwrap_or_default();
-        Response::metrics(self.metrics.render(&engine))
+        Response::metrics(self.metrics.render(&engine, &self.shares, by_route))
     }
 
     fn routes(&self) -> Response {
@@ -136,7 +150,25 @@ impl ShownRoute {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{route::RouteSpec, table::Table};
+    use crate::{route::RouteSpec, shares::Limits, table::Table};
+
+    fn pages(table: Table, private_metrics: bool) -> Pages {
+        Pages {
+            router: Arc::new(Router::new(table)),
+            metrics: Arc::new(Metrics::new(1)),
+            shares: Arc::new(Shares::new(Limits::none())),
+            private_metrics,
+            engine: std::sync::OnceLock::new(),
+            draining: AtomicBool::new(false),
+            synced: Arc::new(AtomicBool::new(true)),
+            start: Instant::now(),
+        }
+    }
+
+    fn ask(pages: &Pages, path: &str, peer: &str) -> Option<Response> {
+        let peer = peer.parse().unwrap();
+        pages.answer(&Request { path, peer })
+    }
 
     #[test]
     fn the_routes_page_shows_the_table_in_order() {
@@ -148,31 +180,41 @@ mod tests {
         let table = Table::new()
             .with_route("b.example.com".parse().unwrap(), &spec)
             .with_route("*.example.com".parse().unwrap(), &RouteSpec::default());
-        let pages = Pages {
-            router: Arc::new(Router::new(table)),
-            metrics: Arc::new(Metrics::new(1)),
-            engine: std::sync::OnceLock::new(),
-            draining: AtomicBool::new(false),
-            synced: Arc::new(AtomicBool::new(true)),
-            start: Instant::now(),
-        };
-        let body = pages.answer("/routes").unwrap().body;
+        let pages = pages(table, false);
+        let local = |path| ask(&pages, path, "127.0.0.1");
         assert_eq!(
-            body,
+            local("/routes").unwrap().body,
             concat!(
                 r#"[{"host":"*.example.com","backends":[],"connections":0},"#,
                 r#"{"host":"b.example.com","backends":[{"address":"10.0.0.1:6443","healthy":true,"#,
                 r#""connections":0}],"connections":0,"allow":["192.0.2.0/24"]}]"#
             )
         );
-        assert_eq!(pages.answer("/readyz").unwrap().status, 503);
+        assert_eq!(local("/readyz").unwrap().status, 503);
         assert!(
-            pages
-                .answer("/metrics")
+            local("/metrics")
                 .unwrap()
                 .body
                 .contains("steward_gateway_routes 2\n")
         );
-        assert!(pages.answer("/secret").is_none());
+        assert!(local("/secret").is_none());
+    }
+
+    #[test]
+    fn who_is_not_local_sees_no_table_and_with_private_metrics_no_route() {
+        for private in [false, true] {
+            let pages = pages(Table::new(), private);
+            pages.metrics.route("t1.example.com");
+            let far = |path| ask(&pages, path, "10.0.0.7").unwrap();
+            let refused = far("/routes");
+            assert_eq!(refused.status, 403);
+            assert!(refused.body.contains("port-forward"), "{}", refused.body);
+            assert_eq!(far("/livez").status, 200);
+            let metrics = far("/metrics").body;
+            assert!(metrics.contains("steward_gateway_connections 0\n"));
+            assert_eq!(metrics.contains("t1.example.com"), !private);
+            let near = ask(&pages, "/metrics", "::1").unwrap().body;
+            assert!(near.contains("t1.example.com"));
+        }
     }
 }

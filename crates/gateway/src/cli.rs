@@ -10,7 +10,13 @@ use clap::Parser;
 use ipnet::IpNet;
 use steward_wire::logging::Format;
 
+use crate::shares::Share;
+
 /// Routes TLS connections by the name they ask for, without opening them.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "a flag is given or not, and they are independent"
+)]
 #[derive(Debug, Clone, Parser)]
 #[command(name = "steward-gateway", version, about)]
 #[command(group(clap::ArgGroup::new("source").required(true).args(["routes", "kubernetes"])))]
@@ -44,9 +50,35 @@ pub struct Options {
     #[arg(long, value_name = "IP", requires = "kubernetes")]
     pub publish_address: Vec<IpAddr>,
 
-    /// Address of the admin pages /livez, /readyz, /metrics and /routes
+    /// Address of the admin pages /livez, /readyz, /metrics and, for local clients, /routes
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:9090")]
     pub admin: SocketAddr,
+
+    /// Show metrics by route, which name the tenants, to local clients only
+    #[arg(long)]
+    pub private_metrics: bool,
+
+    /// Connections with a route at a time; by default what memory and open files allow
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub max_connections: Option<u32>,
+
+    /// What one route may have of the connections; if several want many, each gets less, so
+    /// that some stay free; 100 is no limit
+    #[arg(long, value_name = "PERCENT", default_value = "50")]
+    pub route_share: Share,
+
+    /// The same for one source: an IPv4 address or an IPv6 network of 64 bits, of the client
+    /// itself where a PROXY header is believed
+    #[arg(long, value_name = "PERCENT", default_value = "50")]
+    pub source_share: Share,
+
+    /// Handshakes per second of a route that has no number of its own; 0 is no limit
+    #[arg(long, value_name = "N", default_value_t = 2000)]
+    pub route_handshakes: u32,
+
+    /// Handshakes per second of one source; 0 is no limit
+    #[arg(long, value_name = "N", default_value_t = 500)]
+    pub source_handshakes: u32,
 
     /// Source range whose PROXY protocol header is believed; may be given more than once
     #[arg(long, value_name = "CIDR")]
@@ -72,6 +104,10 @@ pub struct Options {
     /// How long a backend may take to accept, before the next one is tried
     #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = positive_seconds)]
     pub connect_timeout: Duration,
+
+    /// How long a connection lives of which one side has finished while the other is silent
+    #[arg(long, value_name = "SECONDS", default_value = "120", value_parser = some_seconds)]
+    pub half_closed_timeout: Duration,
 
     /// Serve from a second process, and start it anew if it dies: clients wait meanwhile
     /// instead of being refused
@@ -113,9 +149,15 @@ fn seconds(text: &str) -> Result<Duration, String> {
     parsed.ok_or_else(|| format!("`{text}` is not a number of seconds, such as 30 or 0.5"))
 }
 
-fn positive_seconds(text: &str) -> Result<Duration, String> {
+fn some_seconds(text: &str) -> Result<Duration, String> {
     match seconds(text)? {
         Duration::ZERO => Err("must be more than 0".into()),
+        duration => Ok(duration),
+    }
+}
+
+fn positive_seconds(text: &str) -> Result<Duration, String> {
+    match some_seconds(text)? {
         // The engine's clock turns once a minute; longer waits help nobody here.
         duration if duration > Duration::from_mins(1) => Err("must be at most 60".into()),
         duration => Ok(duration),
@@ -140,6 +182,10 @@ mod tests {
             ("--hello-timeout", "0", "must be more than 0"),
             ("--drain-timeout", "soon", "not a number of seconds"),
             ("--trust-proxy", "10.0.0.0/33", "invalid"),
+            ("--route-share", "0", "write 1 to 100"),
+            ("--source-share", "half", "write 1 to 100"),
+            ("--max-connections", "0", "1.."),
+            ("--half-closed-timeout", "0", "must be more than 0"),
             ("--log-format", "xml", "use text or json"),
             ("--publish-service", "gateway", "write NAMESPACE/NAME"),
         ] {

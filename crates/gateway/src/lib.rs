@@ -7,6 +7,7 @@
 
 pub mod admin;
 pub mod backend;
+pub mod capacity;
 pub mod cli;
 pub mod file;
 pub mod host;
@@ -17,6 +18,8 @@ pub mod proxy;
 pub mod reload;
 pub mod route;
 pub mod run;
+pub mod shares;
+pub mod sources;
 pub mod spec;
 pub mod table;
 pub mod trie;

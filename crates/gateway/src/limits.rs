@@ -1,4 +1,4 @@
-//! Limits of one route, without locks: connections at a time, handshakes per second.
+//! What limits are made of, without locks: connections at a time, handshakes per second.
 
 use std::{
     sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed},
@@ -67,6 +67,11 @@ impl Gauge {
 }
 
 impl Bucket {
+    /// Whether a second's worth could be taken at once.
+    pub fn full(&self, now: Clock) -> bool {
+        self.full_at.load(Relaxed) <= now.0
+    }
+
     /// Takes one token of a bucket that fills at `rate` per second.
     pub fn try_take(&self, rate: u32, now: Clock) -> bool {
         let step = SECOND / u64::from(rate.max(1));
@@ -98,8 +103,10 @@ mod tests {
     fn a_bucket_gives_its_rate_in_every_second_and_one_second_ahead() {
         let bucket = Bucket::default();
         let mut now = Clock::zero();
+        assert!(bucket.full(now));
         let taken = |now| (0..1000).filter(|_| bucket.try_take(10, now)).count();
         assert_eq!(taken(now), 10);
+        assert!(!bucket.full(now));
         now = now.after(Duration::from_millis(500));
         assert_eq!(taken(now), 5);
         now = now.after(Duration::from_mins(1));

@@ -17,7 +17,7 @@ use steward_wire::{
     metrics::{Kind, Text, write_engine},
 };
 
-use crate::route::Denied;
+use crate::{route::Denied, shares::Shares};
 
 /// The counters of one route, or of all that share them.
 #[derive(Debug, Default)]
@@ -31,6 +31,8 @@ pub struct RouteCounters {
     pub(crate) denied_source: AtomicU64,
     pub(crate) denied_connections: AtomicU64,
     pub(crate) denied_rate: AtomicU64,
+    pub(crate) denied_share: AtomicU64,
+    pub(crate) denied_full: AtomicU64,
 }
 
 /// All counters of the gateway.
@@ -50,7 +52,7 @@ pub struct Metrics {
 
 /// How a handshake can come out. The first is the good one, the last is for what
 /// is not in the list.
-const OUTCOMES: [&str; 18] = [
+const OUTCOMES: [&str; 22] = [
     "routed",
     "unrecognized_name",
     "missing_name",
@@ -60,6 +62,10 @@ const OUTCOMES: [&str; 18] = [
     "source_denied",
     "too_many_connections",
     "too_many_handshakes",
+    "route_share",
+    "source_share",
+    "source_handshakes",
+    "full",
     "no_backend",
     "no_descriptors",
     "hello_timeout",
@@ -114,8 +120,8 @@ impl Metrics {
         self.outcomes[place.unwrap_or(OUTCOMES.len() - 1)].fetch_add(1, Relaxed);
     }
 
-    /// The page for Prometheus.
-    pub fn render(&self, engine: &Snapshot) -> String {
+    /// The page for Prometheus, with series by route only if `by_route`.
+    pub fn render(&self, engine: &Snapshot, shares: &Shares, by_route: bool) -> String {
         let mut text = Text::new();
         write_engine(&mut text, "steward_gateway", engine);
         let name = "steward_gateway_handshakes_total";
@@ -156,7 +162,10 @@ impl Metrics {
                 value.load(Relaxed),
             );
         }
-        self.render_routes(&mut text);
+        render_shares(&mut text, shares);
+        if by_route {
+            self.render_routes(&mut text);
+        }
         text.finish()
     }
 
@@ -180,6 +189,34 @@ impl Metrics {
                 }
             }
         }
+    }
+}
+
+fn render_shares(text: &mut Text, shares: &Shares) {
+    let crowd = shares.sources().crowd();
+    for (name, help, value) in [
+        (
+            "connection_limit",
+            "Connections with a route that the gateway takes at a time.",
+            u64::from(shares.limits().connections),
+        ),
+        (
+            "routed_connections",
+            "Connections that have a route, which count against the limit.",
+            u64::from(shares.routed()),
+        ),
+        (
+            "sources",
+            "Source addresses (IPv6: networks of 64 bits) with a connection.",
+            crowd.sources,
+        ),
+        (
+            "busiest_source_connections",
+            "Connections of the source that has the most.",
+            crowd.busiest,
+        ),
+    ] {
+        text.single(&format!("steward_gateway_{name}"), Kind::Gauge, help, value);
     }
 }
 
@@ -229,6 +266,10 @@ const FAMILIES: &[(&str, Kind, &str, &[Sample])] = &[
             (&[("reason", "too_many_handshakes")], |counters| {
                 &counters.denied_rate
             }),
+            (&[("reason", "route_share")], |counters| {
+                &counters.denied_share
+            }),
+            (&[("reason", "full")], |counters| &counters.denied_full),
             (&[("reason", "no_backend")], |counters| &counters.no_backend),
         ],
     ),
@@ -246,6 +287,8 @@ impl RouteCounters {
             Denied::Source => &self.denied_source,
             Denied::Connections => &self.denied_connections,
             Denied::Rate => &self.denied_rate,
+            Denied::Share => &self.denied_share,
+            Denied::Full => &self.denied_full,
         };
         counter.fetch_add(1, Relaxed);
     }
@@ -254,6 +297,7 @@ impl RouteCounters {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::shares::Limits;
 
     #[test]
     fn series_are_bounded_and_room_is_made_by_routes_that_went_away() {
@@ -265,7 +309,7 @@ mod tests {
         assert!(Arc::ptr_eq(&metrics.route("a"), &first));
         drop(second);
         assert!(!Arc::ptr_eq(&metrics.route("c"), &metrics.other));
-        let page = metrics.render(&Snapshot::default());
+        let page = metrics.render(&Snapshot::default(), &Shares::new(Limits::none()), true);
         assert!(page.contains("steward_gateway_route_connections_total{route=\"(other)\"} 5\n"));
         assert!(
             page.contains("{route=\"a\",direction=\"to_server\"} 0\n"),
@@ -279,7 +323,7 @@ mod tests {
         metrics.routed();
         metrics.not_routed("hello_timeout");
         metrics.not_routed("something new");
-        let page = metrics.render(&Snapshot::default());
+        let page = metrics.render(&Snapshot::default(), &Shares::new(Limits::none()), true);
         for line in [
             "\"routed\"} 1",
             "\"hello_timeout\"} 1",

@@ -1,7 +1,7 @@
 //! The gateway's decisions, connection by connection.
 //!
-//! Reads the name a client asks for, finds its route, checks the route's limits,
-//! chooses a backend. Never opens TLS; a client that can't be served is told by an
+//! Holds a client to the share of its source, reads the name it asks for, finds its
+//! route, checks the route's limits, chooses a backend. Never opens TLS; a client that can't be served is told by an
 //! alert.
 
 use std::{
@@ -23,6 +23,8 @@ use crate::{
     limits::Clock,
     metrics::{Metrics, RouteCounters},
     route::{Denied, ProxyVersion, Route},
+    shares::{Excess, Shares},
+    sources::Admission,
     table::Router,
 };
 
@@ -35,6 +37,7 @@ pub struct Trust(pub Vec<IpNet>);
 pub struct Gateway {
     router: Arc<Router>,
     metrics: Arc<Metrics>,
+    shares: Arc<Shares>,
     trust: Trust,
     access_log: bool,
     start: Instant,
@@ -43,6 +46,9 @@ pub struct Gateway {
 /// What is remembered about one connection.
 #[derive(Debug)]
 pub struct Connection {
+    /// Counted by its source; none while that is not known.
+    admission: Option<Admission>,
+    /// Set once it was let in, and counted until the end.
     route: Option<Arc<Route>>,
     backend: Option<Arc<Backend>>,
     counters: Option<Arc<RouteCounters>>,
@@ -72,10 +78,17 @@ impl Trust {
 
 impl Gateway {
     /// A gateway that routes by `router` and counts in `metrics`.
-    pub fn new(router: Arc<Router>, metrics: Arc<Metrics>, trust: Trust, access_log: bool) -> Self {
+    pub fn new(
+        router: Arc<Router>,
+        metrics: Arc<Metrics>,
+        shares: Arc<Shares>,
+        trust: Trust,
+        access_log: bool,
+    ) -> Self {
         Self {
             router,
             metrics,
+            shares,
             trust,
             access_log,
             start: Instant::now(),
@@ -96,12 +109,16 @@ impl Gateway {
         };
         let counters = route.counters(|| self.metrics.route(&route.host().to_string()));
         let source = session.source(cx);
-        if let Err(denied) = route.enter(source.ip(), self.clock(cx)) {
+        let now = self.clock(cx);
+        if let Err(denied) = route.enter(source.ip(), now, &self.shares) {
             counters.denied(denied);
+            self.remark_route(&route, denied, now);
             return match denied {
                 Denied::Source => refuse(Alert::AccessDenied, "source_denied"),
                 Denied::Connections => refuse(Alert::InternalError, "too_many_connections"),
                 Denied::Rate => refuse(Alert::InternalError, "too_many_handshakes"),
+                Denied::Share => refuse(Alert::InternalError, "route_share"),
+                Denied::Full => refuse(Alert::InternalError, "full"),
             };
         }
         counters.connections.fetch_add(1, Relaxed);
@@ -115,6 +132,33 @@ impl Gateway {
             prefix,
             ..Relayed::default()
         }))
+    }
+
+    /// Lets a client in by its source, or refuses it.
+    fn admit(&self, cx: &Context<'_>, source: IpAddr) -> Result<Admission, Refusal> {
+        let now = self.clock(cx);
+        self.shares.admit(source, now).map_err(|excess| {
+            if self.shares.remarkable(now) {
+                let limit = match excess {
+                    Excess::Share => "--source-share",
+                    Excess::Rate => "--source-handshakes",
+                };
+                tracing::warn!(%source, limit, "a source is over its limit, refusing");
+            }
+            alert(Alert::InternalError, excess.reason())
+        })
+    }
+
+    fn remark_route(&self, route: &Route, denied: Denied, now: Clock) {
+        let limit = match denied {
+            Denied::Share => "--route-share",
+            Denied::Full => "--max-connections",
+            Denied::Source | Denied::Connections | Denied::Rate => return,
+        };
+        if self.shares.remarkable(now) {
+            let (route, live) = (route.host().to_string(), route.live());
+            tracing::warn!(route, live, limit, "a route is over its limit, refusing");
+        }
     }
 
     /// An address did not answer. Errors of our own making are not held against it.
@@ -186,8 +230,16 @@ impl Gateway {
 impl Program for Gateway {
     type Session = Connection;
 
-    fn accept(&self, _cx: &Context<'_>, peer: SocketAddr) -> Result<Accepted<Connection>, Refusal> {
+    fn accept(&self, cx: &Context<'_>, peer: SocketAddr) -> Result<Accepted<Connection>, Refusal> {
+        // Whoever may speak for others is counted once it has said for whom.
+        let expects_header = self.trust.covers(peer.ip());
+        let admission = if expects_header {
+            None
+        } else {
+            Some(self.admit(cx, peer.ip())?)
+        };
         let session = Connection {
+            admission,
             route: None,
             backend: None,
             counters: None,
@@ -195,7 +247,7 @@ impl Program for Gateway {
             parser: None,
             tried: 0,
             skip: 0,
-            expects_header: self.trust.covers(peer.ip()),
+            expects_header,
             connected: false,
         };
         Ok(Accepted {
@@ -209,6 +261,12 @@ impl Program for Gateway {
             && let Some(answer) = session.read_header(bytes)
         {
             return answer;
+        }
+        if session.admission.is_none() {
+            match self.admit(cx, session.source(cx).ip()) {
+                Ok(admission) => session.admission = Some(admission),
+                Err(refusal) => return Peek::Refuse(refusal),
+            }
         }
         let rest = bytes.get(usize::from(session.skip)..).unwrap_or_default();
         let mut parser = session.parser.as_deref().copied().unwrap_or_default();
@@ -301,11 +359,15 @@ impl Program for Gateway {
             backend.end();
         }
         if let Some(route) = &session.route {
-            route.leave();
+            route.leave(&self.shares);
         }
         if let Some(counters) = &session.counters {
             counters.live.fetch_sub(1, Relaxed);
         }
+    }
+
+    fn turned_away(&self, _peer: SocketAddr, reason: &'static str) {
+        self.metrics.not_routed(reason);
     }
 }
 

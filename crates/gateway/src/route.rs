@@ -15,6 +15,7 @@ use crate::{
     host::Host,
     limits::{Bucket, Clock, Gauge},
     metrics::RouteCounters,
+    shares::Shares,
     trie::Keyed,
 };
 
@@ -52,6 +53,10 @@ pub enum Denied {
     Connections,
     /// `maxHandshakesPerSecond` were made.
     Rate,
+    /// The route has its share of the gateway's connections.
+    Share,
+    /// The gateway has as many connections as it may.
+    Full,
 }
 
 impl Route {
@@ -115,26 +120,35 @@ impl Route {
         self.send_proxy
     }
 
-    /// Lets a connection in and counts it, or says why not.
-    pub(crate) fn enter(&self, source: IpAddr, now: Clock) -> Result<(), Denied> {
+    /// Lets a connection in and counts it, here and in `shares`, or says why not.
+    pub(crate) fn enter(&self, source: IpAddr, now: Clock, shares: &Shares) -> Result<(), Denied> {
         let source = source.to_canonical();
         if !self.allow.is_empty() && !self.allow.iter().any(|range| range.contains(&source)) {
             return Err(Denied::Source);
         }
-        if let Some(rate) = self.max_handshakes_per_second
+        let rate = self.max_handshakes_per_second;
+        if let Some(rate) = rate.or(shares.limits().route_handshakes)
             && !self.state.handshakes.try_take(rate, now)
         {
             return Err(Denied::Rate);
         }
+        if !shares.route_may_grow(self.live()) {
+            return Err(Denied::Share);
+        }
+        if !shares.enter() {
+            return Err(Denied::Full);
+        }
         if !self.state.live.try_enter(self.max_connections) {
+            shares.leave();
             return Err(Denied::Connections);
         }
         Ok(())
     }
 
     /// A connection that was let in is over.
-    pub(crate) fn leave(&self) {
+    pub(crate) fn leave(&self, shares: &Shares) {
         self.state.live.leave();
+        shares.leave();
     }
 
     /// Whether every backend was tried.
@@ -174,9 +188,14 @@ impl Keyed for Route {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::shares::Limits;
 
     fn route(spec: &RouteSpec, old: Option<&Route>) -> Route {
         Route::new("a.example.com".parse().unwrap(), spec, old)
+    }
+
+    fn open() -> Shares {
+        Shares::new(Limits::none())
     }
 
     fn source(text: &str) -> IpAddr {
@@ -190,15 +209,10 @@ mod tests {
             ..RouteSpec::default()
         };
         let route = route(&spec, None);
-        assert_eq!(route.enter(source("192.0.2.7"), Clock::zero()), Ok(()));
-        assert_eq!(
-            route.enter(source("::ffff:192.0.2.7"), Clock::zero()),
-            Ok(())
-        );
-        assert_eq!(
-            route.enter(source("192.0.3.7"), Clock::zero()),
-            Err(Denied::Source)
-        );
+        let enter = |text| route.enter(source(text), Clock::zero(), &open());
+        assert_eq!(enter("192.0.2.7"), Ok(()));
+        assert_eq!(enter("::ffff:192.0.2.7"), Ok(()));
+        assert_eq!(enter("192.0.3.7"), Err(Denied::Source));
     }
 
     #[test]
@@ -208,14 +222,14 @@ mod tests {
             ..RouteSpec::default()
         };
         let old = route(&spec, None);
-        old.enter(source("::1"), Clock::zero()).unwrap();
+        let shares = open();
+        let enter = |route: &Route| route.enter(source("::1"), Clock::zero(), &shares);
+        enter(&old).unwrap();
         let new = route(&spec, Some(&old));
-        assert_eq!(
-            new.enter(source("::1"), Clock::zero()),
-            Err(Denied::Connections)
-        );
-        old.leave();
-        assert_eq!(new.enter(source("::1"), Clock::zero()), Ok(()));
+        assert_eq!(enter(&new), Err(Denied::Connections));
+        assert_eq!(shares.routed(), 1, "who is refused takes no place");
+        old.leave(&shares);
+        assert_eq!(enter(&new), Ok(()));
     }
 
     #[test]

@@ -8,7 +8,8 @@ use std::{
 };
 
 use steward_wire::{
-    Config, Engine, Listen, ListenError, Listeners, StartError, admin,
+    Config, Engine, Listen, ListenError, Listeners, StartError,
+    admin::{self, Request},
     keeper::{self, Keeper, Role},
     logging,
     signals::Stop,
@@ -16,12 +17,14 @@ use steward_wire::{
 
 use crate::{
     admin::Pages,
+    capacity::{self, Capacity},
     cli::Options,
     file::FileError,
     kubernetes::{controller, follow},
     metrics::Metrics,
     proxy::{Gateway, Trust},
     reload::Reloader,
+    shares::{Limits, Shares},
     table::Router,
 };
 
@@ -85,9 +88,12 @@ fn serve(options: &Options, keeper: &Keeper) -> Result<(), Failure> {
         follow::start(following(options), Arc::clone(&router), Arc::clone(&synced))
             .map_err(system)?;
     }
+    let (config, shares) = room(options);
     let pages = Arc::new(Pages {
         router: Arc::clone(&router),
         metrics: Arc::clone(&metrics),
+        shares: Arc::clone(&shares),
+        private_metrics: options.private_metrics,
         engine: OnceLock::new(),
         draining: AtomicBool::new(false),
         synced,
@@ -96,19 +102,18 @@ fn serve(options: &Options, keeper: &Keeper) -> Result<(), Failure> {
     let shown = Arc::clone(&pages);
     let admin = admin::serve(
         options.admin,
-        Arc::new(move |path: &str| shown.answer(path)),
+        Arc::new(move |request: &Request<'_>| shown.answer(request)),
     )
     .map_err(|source| Failure::Address {
         flag: "--admin",
         source,
     })?;
-    let config = config(options);
     let listeners = listeners(options, keeper, &config)?;
     if let Some(signal) = known(&pages.synced, &mut stop) {
         tracing::info!(signal, "stopped before the routes were known");
         return Ok(());
     }
-    let gateway = gateway(options, &router, metrics);
+    let gateway = gateway(options, &router, metrics, &shares);
     let engine = Engine::serve(&config, listeners, &gateway).map_err(unable)?;
     // Set once, here.
     let _ = pages.engine.set(engine.counters_handle());
@@ -117,6 +122,7 @@ fn serve(options: &Options, keeper: &Keeper) -> Result<(), Failure> {
         listen = ?engine.addresses(),
         %admin,
         routes = router.table().len(),
+        connections = shares.limits().connections,
         "gateway serves"
     );
     let signal = stop.wait();
@@ -135,13 +141,37 @@ fn following(options: &Options) -> controller::Config {
     }
 }
 
-fn config(options: &Options) -> Config {
-    Config {
+/// How much room there is, and who may have how much of it.
+fn room(options: &Options) -> (Config, Arc<Shares>) {
+    let config = Config {
         workers: options.workers,
         hello_timeout: options.hello_timeout,
         connect_timeout: options.connect_timeout,
+        half_closed_timeout: options.half_closed_timeout,
         ..Config::default()
+    };
+    let given = options.max_connections;
+    let capacity = Capacity::new(config.sockets(), capacity::memory(), given);
+    if let Some(given) = given.filter(|given| *given > capacity.connections) {
+        tracing::warn!(
+            given,
+            connections = capacity.connections,
+            "--max-connections is more than may be opened; raise the limit on open files"
+        );
     }
+    let limited = |rate: u32| (rate > 0).then_some(rate);
+    let shares = Shares::new(Limits {
+        connections: capacity.connections,
+        route: options.route_share,
+        source: options.source_share,
+        route_handshakes: limited(options.route_handshakes),
+        source_handshakes: limited(options.source_handshakes),
+    });
+    let config = Config {
+        max_descriptors: Some(capacity.sockets),
+        ..config
+    };
+    (config, Arc::new(shares))
 }
 
 fn listeners(options: &Options, keeper: &Keeper, config: &Config) -> Result<Listeners, Failure> {
@@ -151,10 +181,21 @@ fn listeners(options: &Options, keeper: &Keeper, config: &Config) -> Result<List
         .map_err(|source| unable(StartError::Listen(source)))
 }
 
-fn gateway(options: &Options, router: &Arc<Router>, metrics: Arc<Metrics>) -> Arc<Gateway> {
+fn gateway(
+    options: &Options,
+    router: &Arc<Router>,
+    metrics: Arc<Metrics>,
+    shares: &Arc<Shares>,
+) -> Arc<Gateway> {
     let trust = Trust(options.trust_proxy.clone());
-    let router = Arc::clone(router);
-    Arc::new(Gateway::new(router, metrics, trust, options.access_log))
+    let (router, shares) = (Arc::clone(router), Arc::clone(shares));
+    Arc::new(Gateway::new(
+        router,
+        metrics,
+        shares,
+        trust,
+        options.access_log,
+    ))
 }
 
 /// Waits until the routes are known: whoever came before would be told that nobody has the

@@ -15,7 +15,7 @@ use anyhow::{Context as _, bail};
 use rustls::pki_types::ServerName;
 use steward_wire::{
     Config, CountersHandle, Engine, Listen, ListenError,
-    admin::{self, Handler, Response},
+    admin::{self, Handler, Request, Response},
     dial::{self, Target, Upstream},
     identity::{Counts, Followed, Follower, ServerIdentity, Trust, Versions},
     keeper::Keeper,
@@ -219,7 +219,7 @@ fn pages(
     draining: &Arc<AtomicBool>,
 ) -> Arc<Handler> {
     let (proxy, draining) = (Arc::clone(proxy), Arc::clone(draining));
-    Arc::new(move |path| match path {
+    Arc::new(move |request: &Request<'_>| match request.path {
         "/livez" => Some(Response::ok("ok\n")),
         "/readyz" if draining.load(Relaxed) => Some(Response::unavailable("draining\n")),
         "/readyz" => Some(readiness(&proxy)),

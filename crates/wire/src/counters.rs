@@ -15,6 +15,8 @@ pub(crate) struct Counters {
     pub(crate) dial_failures: AtomicU64,
     pub(crate) accept_pauses: AtomicU64,
     pub(crate) evicted: AtomicU64,
+    pub(crate) half_closed: AtomicU64,
+    pub(crate) lingers_cut: AtomicU64,
 }
 
 /// All workers' counters added up.
@@ -38,6 +40,10 @@ pub struct Snapshot {
     pub accept_pauses: u64,
     /// Unfinished handshakes dropped to make room.
     pub evicted: u64,
+    /// Connections ended because one side had finished and the other said nothing more.
+    pub half_closed: u64,
+    /// Refused clients closed at once, or before they had read why.
+    pub lingers_cut: u64,
     /// Processes that served on the same listeners before this one, and died.
     pub restarts: u64,
 }
@@ -62,6 +68,8 @@ impl Snapshot {
             sum.dial_failures += counters.dial_failures.load(Relaxed);
             sum.accept_pauses += counters.accept_pauses.load(Relaxed);
             sum.evicted += counters.evicted.load(Relaxed);
+            sum.half_closed += counters.half_closed.load(Relaxed);
+            sum.lingers_cut += counters.lingers_cut.load(Relaxed);
         }
         sum
     }

@@ -37,6 +37,15 @@ pub struct Config {
     /// For the handshakes of both legs, once connected; also for waiting for an
     /// address ([`crate::Next::Wait`]).
     pub handshake_timeout: Duration,
+    /// For a connection of which one side has finished, without a byte of the other.
+    pub half_closed_timeout: Duration,
+    /// Refused clients that are waited for until they have read why, all workers
+    /// together. Those beyond are closed at once.
+    pub lingering: usize,
+    /// Bytes that such a client may still send.
+    pub linger_bytes: usize,
+    /// How long it may take.
+    pub linger_timeout: Duration,
     /// Bytes of a client kept while the program has not decided. Bounds what
     /// slow clients can pin.
     pub peek_limit: usize,
@@ -106,6 +115,11 @@ impl Default for Config {
             hello_timeout: Duration::from_secs(5),
             connect_timeout: Duration::from_secs(5),
             handshake_timeout: Duration::from_secs(10),
+            // An API server's own limit on a request is one minute.
+            half_closed_timeout: Duration::from_mins(2),
+            lingering: 1024,
+            linger_bytes: 64 * 1024,
+            linger_timeout: Duration::from_secs(1),
             peek_limit: 16 * 1024,
             pipe_capacity: 1024 * 1024,
             // 1 MiB each is half of what an unprivileged user may hold.
@@ -126,7 +140,8 @@ impl Config {
         }
     }
 
-    fn descriptors(&self) -> usize {
+    /// How many sockets [`Engine::start`] will allow, clients' and servers' together.
+    pub fn sockets(&self) -> usize {
         let own = self.pipes * 2 + self.effective_workers() * 4 + RESERVE;
         self.max_descriptors
             .unwrap_or_else(|| raise_open_files().saturating_sub(own))
@@ -180,7 +195,7 @@ impl Engine {
         program: &Arc<P>,
     ) -> Result<Self, StartError> {
         let count = listeners.sockets.len();
-        let descriptors = Arc::new(Descriptors::new(config.descriptors()));
+        let descriptors = Arc::new(Descriptors::new(config.sockets()));
         let mut engine = Self {
             workers: Vec::with_capacity(count),
             addresses: listeners.addresses,

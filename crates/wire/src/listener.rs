@@ -66,7 +66,7 @@ const BACKLOG: i32 = 4096;
 const DEFER_SECONDS: usize = 5;
 
 #[derive(Clone, Copy, Debug)]
-struct DeferAccept;
+pub(crate) struct DeferAccept;
 nix::setsockopt_impl!(
     DeferAccept,
     libc::IPPROTO_TCP,

@@ -73,7 +73,7 @@ impl Text {
 
 /// Writes the engine's counters under `prefix` (such as `steward_gateway`).
 pub fn write_engine(text: &mut Text, prefix: &str, snapshot: &Snapshot) {
-    let rows: [(&str, Kind, &str, u64); 8] = [
+    let rows: [(&str, Kind, &str, u64); 10] = [
         (
             "accepted_total",
             Kind::Counter,
@@ -115,6 +115,18 @@ pub fn write_engine(text: &mut Text, prefix: &str, snapshot: &Snapshot) {
             Kind::Counter,
             "Unfinished handshakes dropped to make room.",
             snapshot.evicted,
+        ),
+        (
+            "half_closed_timeouts_total",
+            Kind::Counter,
+            "Connections ended because one side had finished and the other said nothing more.",
+            snapshot.half_closed,
+        ),
+        (
+            "lingers_cut_total",
+            Kind::Counter,
+            "Refused clients closed before they were seen to have read why.",
+            snapshot.lingers_cut,
         ),
         (
             "restarts_in_place_total",

@@ -233,6 +233,8 @@ pub enum End {
     HelloTooLong,
     /// The handshake (connect included) did not finish in time.
     HandshakeTimeout,
+    /// One side had finished, and no byte came from the other in time.
+    HalfClosedTimeout,
     /// The client's socket failed.
     ClientFailed(io::ErrorKind),
     /// The server's socket failed.
@@ -319,6 +321,7 @@ impl End {
             Self::HelloTimeout => "hello_timeout",
             Self::HelloTooLong => "hello_too_long",
             Self::HandshakeTimeout => "handshake_timeout",
+            Self::HalfClosedTimeout => "half_closed_timeout",
             Self::ClientFailed(_) => "client_failed",
             Self::ServerFailed(_) => "server_failed",
             Self::ClientTls(_) => "client_tls",

@@ -46,6 +46,8 @@ pub(crate) struct Session<S> {
     pub(crate) kept_alive: bool,
     /// Whether the session waits in the worker's list of unfinished work.
     pub(crate) queued: bool,
+    /// Bytes read of a client that was refused.
+    pub(crate) lingered: usize,
     /// The first thing that went wrong.
     pub(crate) end: Option<Box<End>>,
 }
@@ -137,6 +139,11 @@ impl<S> Session<S> {
     /// Whether the server is connected.
     pub(crate) fn connected(&self) -> bool {
         matches!(self.phase, Phase::Shake | Phase::Relay)
+    }
+
+    /// Whether one side has finished while the other may go on.
+    pub(crate) fn half_closed(&self) -> bool {
+        self.phase == Phase::Relay && (self.client.eof || self.server.eof)
     }
 
     /// Whether both legs can carry payload.

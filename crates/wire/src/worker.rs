@@ -12,10 +12,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use rustix::{
-    event::epoll::{Event, EventFlags},
-    net::{SendFlags, send},
-};
+use rustix::event::epoll::{Event, EventFlags};
 
 use crate::{
     counters::{self, Counters},
@@ -68,6 +65,9 @@ pub(crate) struct Worker<P: Program> {
     /// Sessions whose first bytes are incomplete, oldest first: what gives way
     /// when descriptors run out.
     unfinished: VecDeque<Token>,
+    /// Refused clients that may still read why, and how many there may be.
+    lingering: usize,
+    most_lingering: usize,
     turn: u64,
     draining: bool,
     cut: bool,
@@ -109,6 +109,8 @@ impl<P: Program> Worker<P> {
             wheel: Wheel::new(now),
             again: Vec::new(),
             unfinished: VecDeque::new(),
+            lingering: 0,
+            most_lingering: config.lingering.div_ceil(workers),
             turn: 0,
             draining: false,
             cut: false,
@@ -224,6 +226,9 @@ impl<P: Program> Worker<P> {
             session.deadline = Tick::NEVER;
             counters::add(&self.shared.counters.established, 1);
         }
+        if driven != Drive::Done && session.half_closed() {
+            self.await_other_half(token, session);
+        }
         match driven {
             Drive::Done => return self.conclude(session),
             Drive::Again if !session.queued => {
@@ -321,6 +326,9 @@ impl<P: Program> Worker<P> {
 
     /// Closes a session and lets the program know.
     fn end(&mut self, token: Token, mut session: Session<P::Session>, end: End) {
+        if session.phase == Phase::Linger {
+            self.lingering -= 1;
+        }
         let mut closed = 0;
         for side in [Side::Client, Side::Server] {
             let leg = session.leg(side);
@@ -390,11 +398,4 @@ fn note_readiness(leg: &mut Leg, flags: EventFlags) {
     leg.ended |= ended;
     leg.readable |= odd || ended || flags.contains(EventFlags::IN);
     leg.writable |= flags.intersects(EventFlags::OUT | EventFlags::ERR | EventFlags::HUP);
-}
-
-/// Says why on a socket that never became a session.
-fn say(fd: &OwnedFd, reply: &[u8]) {
-    if !reply.is_empty() {
-        let _ = send(fd, reply, SendFlags::NOSIGNAL);
-    }
 }

@@ -250,3 +250,30 @@ fn files_lie_under_what_is_set() {
         .find(|o| o["metadata"]["name"] == "steward-gateway" && o["kind"] == "Deployment");
     assert_eq!(gateway.unwrap()["spec"]["replicas"], 7);
 }
+
+#[test]
+fn on_a_nodes_network_only_what_listens_is_root_and_routes_are_not_shown() {
+    let given = Given {
+        files: Vec::new(),
+        set: vec!["gateway.enabled=true,gateway.kind=DaemonSet,gateway.hostNetwork=true".into()],
+        set_string: Vec::new(),
+    };
+    let objects = render(&release(&[]), &given).unwrap();
+    let gateway = objects.iter().find(|o| o["kind"] == "DaemonSet").unwrap();
+    let pod = &gateway["spec"]["template"]["spec"];
+    assert_eq!(pod["securityContext"]["runAsNonRoot"], true);
+    let [listens, holds] = pod["containers"].as_array().unwrap().as_slice() else {
+        panic!("two containers: {pod}");
+    };
+    assert_eq!(listens["securityContext"]["runAsUser"], 0);
+    let kept = &listens["securityContext"]["capabilities"];
+    assert_eq!(
+        kept,
+        &json!({ "drop": ["ALL"], "add": ["NET_BIND_SERVICE"] })
+    );
+    assert_eq!(holds["securityContext"].get("runAsUser"), None);
+    let flags = listens["args"].as_array().unwrap();
+    for flag in ["--private-metrics", "--route-share=50", "--source-share=50"] {
+        assert!(flags.contains(&json!(flag)), "{flag} in {flags:?}");
+    }
+}

@@ -85,10 +85,12 @@ fn a_whole_new_table_keeps_the_state_of_hosts_that_stay() {
         .with_route(host("c.d"), &to(1));
     let source = [127, 0, 0, 1].into();
     let now = crate::limits::Clock::zero();
-    old.lookup("a.b").unwrap().enter(source, now).unwrap();
+    let shares = crate::shares::Shares::new(crate::shares::Limits::none());
+    let enter = |table: &Table| table.lookup("a.b").unwrap().enter(source, now, &shares);
+    enter(&old).unwrap();
     let new = old.replaced([(host("a.b"), &limited)]);
     assert_eq!(new.len(), 1);
-    assert!(new.lookup("a.b").unwrap().enter(source, now).is_err());
+    assert!(enter(&new).is_err());
 }
 
 #[test]

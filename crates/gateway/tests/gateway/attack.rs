@@ -6,14 +6,15 @@ use std::{
 };
 
 use crate::support::{
-    Gateway, MANY_DESCRIPTORS, hello, named_echo, raise_limit, route, until, who,
+    Gateway, MANY_DESCRIPTORS, UNLIMITED, hello, named_echo, raise_limit, route, until, who,
 };
 
 const LIVE: &str = "steward_gateway_connections";
 
 fn gateway(flags: &[&str], limits: &str) -> Gateway {
     let routes = format!("routes:\n{}", route("a.example.com", named_echo("good")));
-    Gateway::start_with(&routes, flags, limits)
+    // All come from one address here; what shares do is tried apart.
+    Gateway::start_with(&routes, &[&UNLIMITED[..], flags].concat(), limits)
 }
 
 fn others_are_served(gateway: &Gateway) {
@@ -118,6 +119,7 @@ fn out_of_descriptors_the_gateway_recovers_by_itself() {
     until("it is noticed", || {
         gateway.metric("steward_gateway_accept_pauses_total") > 0
             || gateway.metric("steward_gateway_handshakes_total{outcome=\"no_descriptors\"}") > 0
+            || gateway.metric("steward_gateway_handshakes_total{outcome=\"full\"}") > 0
     });
     // The admin page has its reserve.
     assert!(gateway.page("/livez").starts_with("HTTP/1.1 200"));

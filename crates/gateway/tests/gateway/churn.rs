@@ -18,7 +18,11 @@ use std::{
 };
 
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
-use steward_gateway::{Gateway, RouteSpec, Router, Trust, metrics::Metrics};
+use steward_gateway::{
+    Gateway, RouteSpec, Router, Trust,
+    metrics::Metrics,
+    shares::{Limits, Shares},
+};
 use steward_wire::{Config, Engine, Listen};
 
 use crate::support::{MANY_DESCRIPTORS, Running, connect, hello, raise_limit};
@@ -180,6 +184,7 @@ fn five_thousand_connections_live_through_a_thousand_tables() {
     let gateway = Arc::new(Gateway::new(
         Arc::clone(&router),
         metrics,
+        Arc::new(Shares::new(Limits::none())),
         Trust::default(),
         false,
     ));

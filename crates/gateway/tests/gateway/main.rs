@@ -8,6 +8,7 @@
     reason = "a test that can't set up its scene fails"
 )]
 
+mod admin;
 mod attack;
 mod churn;
 mod clients;
@@ -15,4 +16,5 @@ mod holder;
 mod keeper;
 mod limits;
 mod process;
+mod shares;
 mod support;

@@ -17,6 +17,18 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(45);
 /// Held by tests that need most of the descriptors this process may have.
 pub(crate) static MANY_DESCRIPTORS: Mutex<()> = Mutex::new(());
 
+/// Flags without which one route, or one address, can't have all of a gateway.
+pub(crate) const UNLIMITED: [&str; 8] = [
+    "--route-share",
+    "100",
+    "--source-share",
+    "100",
+    "--route-handshakes",
+    "0",
+    "--source-handshakes",
+    "0",
+];
+
 /// The program, with a routes file of its own. Stopped when dropped.
 pub(crate) struct Gateway {
     pub(crate) address: SocketAddr,
@@ -170,6 +182,18 @@ pub(crate) fn connect(address: SocketAddr) -> TcpStream {
     stream
 }
 
+/// The same, from another address of this machine.
+pub(crate) fn connect_from(source: Ipv4Addr, address: SocketAddr) -> TcpStream {
+    use rustix::net::{AddressFamily, SocketType, bind, connect, socket};
+    let socket = socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
+    bind(&socket, &SocketAddr::from((source, 0))).unwrap();
+    connect(&socket, &address).unwrap();
+    let stream = TcpStream::from(socket);
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.set_write_timeout(Some(PATIENCE)).unwrap();
+    stream
+}
+
 /// An address that was free a moment ago.
 pub(crate) fn free_address() -> SocketAddr {
     TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
@@ -243,7 +267,11 @@ pub(crate) fn named_echo(name: &'static str) -> SocketAddr {
 
 /// Says hello for `host` and reads who answers, or the code of the alert.
 pub(crate) fn who(gateway: &Gateway, host: &str) -> Result<String, u8> {
-    let mut stream = gateway.connect();
+    who_on(gateway.connect(), host)
+}
+
+/// The same, on a connection that is there already.
+pub(crate) fn who_on(mut stream: TcpStream, host: &str) -> Result<String, u8> {
     stream.write_all(&hello(host)).unwrap();
     stream.shutdown(Shutdown::Write).unwrap();
     let mut answer = Vec::new();

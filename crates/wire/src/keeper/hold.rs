@@ -116,7 +116,8 @@ impl Held {
             _ => {}
         }
         let door = UnixListener::bind(socket)?;
-        fs::set_permissions(socket, fs::Permissions::from_mode(0o600))?;
+        // The group is for a program that needs another user, to listen below port 1024.
+        fs::set_permissions(socket, fs::Permissions::from_mode(0o660))?;
         Ok(Self {
             door,
             sockets: Vec::new(),
@@ -224,13 +225,13 @@ mod tests {
     }
 
     #[test]
-    fn a_socket_is_only_for_its_own_user_and_replaces_a_predecessors() {
+    fn a_socket_is_only_for_its_own_user_and_group_and_replaces_a_predecessors() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("hold");
         drop(Held::at(&path, PATIENCE).unwrap());
         let _held = Held::at(&path, PATIENCE).unwrap();
         let mode = fs::metadata(&path).unwrap().permissions().mode();
-        assert_eq!(mode & 0o777, 0o600);
+        assert_eq!(mode & 0o777, 0o660);
     }
 
     #[test]

@@ -8,7 +8,7 @@ use rustix::{
 };
 
 use super::{
-    Flow, Leg, NOWHERE, Phase, Poller, Program, Session, Side, Tick, Token, Worker, counters, say,
+    Flow, Leg, NOWHERE, Phase, Poller, Program, Session, Side, Tick, Token, Worker, counters,
 };
 use crate::{
     listener::stop_listening,
@@ -137,7 +137,7 @@ impl<P: Program> Worker<P> {
         let Accepted { session, first } = match self.shared.program.accept(&cx, peer) {
             Ok(accepted) => accepted,
             Err(refusal) => {
-                say(&fd, &refusal.reply);
+                self.say(&fd, &refusal.reply);
                 drop(fd);
                 self.sessions.release(token);
                 self.shared.descriptors.close(1);
@@ -162,6 +162,7 @@ impl<P: Program> Worker<P> {
             spoken: false,
             kept_alive: false,
             queued: false,
+            lingered: 0,
             end: None,
         });
         let flow = match first {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{End, Flow, Phase, Program, Session, Tick, Token, Worker};
+use super::{End, Flow, Phase, Program, Session, Tick, Token, Worker, counters};
 use crate::listener;
 
 impl<P: Program> Worker<P> {
@@ -16,8 +16,8 @@ impl<P: Program> Worker<P> {
             return;
         };
         let due = session.deadline;
+        Self::keep_alive(&mut session);
         let flow = if due == Tick::NEVER {
-            Self::keep_alive(&mut session);
             Flow::Keep
         } else if due > self.wheel.tick(self.place.now) {
             self.wheel.insert(due, token.raw());
@@ -28,7 +28,10 @@ impl<P: Program> Worker<P> {
                 Phase::Dial => self.dial_timeout(token, &mut session),
                 Phase::Wait | Phase::Shake => self.linger(&mut session, &[], End::HandshakeTimeout),
                 Phase::Linger => Flow::Over(session.end.take().map_or(End::Closed, |end| *end)),
-                Phase::Relay => Flow::Keep,
+                Phase::Relay => {
+                    counters::add(&self.shared.counters.half_closed, 1);
+                    Flow::Over(End::HalfClosedTimeout)
+                }
             }
         };
         self.settle(token, session, flow);
@@ -44,6 +47,18 @@ impl<P: Program> Worker<P> {
             session.kept_alive = true;
             // Without it a dead server is found by the next write only.
             let _ = listener::keep_alive(fd);
+        }
+    }
+
+    /// Something happened on a connection of which one side has finished: the other has
+    /// its time again. Whoever is read or written has one event, so this costs no byte anything.
+    pub(super) fn await_other_half(&mut self, token: Token, session: &mut Session<P::Session>) {
+        let after = self.config.half_closed_timeout;
+        if session.deadline == Tick::NEVER {
+            self.set_deadline(token, session, after);
+        } else {
+            // Its entry in the wheel finds this later one.
+            session.deadline = self.wheel.tick(self.place.now + after);
         }
     }
 

@@ -1,14 +1,14 @@
-//! Refusing a client so that it can read why.
+//! Refusing a client so that it can read why, within a budget.
+//!
+//! So many refused clients are waited for at a time, each for so many bytes and so long. One
+//! beyond that is told as well, but closed in the same turn: a flood of refusals holds nothing.
 
-use std::time::Duration;
+use std::os::fd::OwnedFd;
 
-use rustix::net::{Shutdown, shutdown};
+use rustix::net::{RecvFlags, SendFlags, Shutdown, recv, send, shutdown};
 
-use super::{End, Flow, Leg, Phase, Program, Refusal, Session, Worker};
+use super::{End, Flow, Leg, Phase, Program, Refusal, Session, Worker, counters};
 use crate::relay;
-
-/// How long a refused client may take to read why.
-const LINGER: Duration = Duration::from_secs(1);
 
 impl<P: Program> Worker<P> {
     /// Tells the client why it is refused, and waits for it to read that: a socket
@@ -37,9 +37,16 @@ impl<P: Program> Worker<P> {
         if session.client.out.is_empty() && shutdown(fd, Shutdown::Write).is_err() {
             return Flow::Over(end);
         }
+        if self.lingering >= self.most_lingering {
+            counters::add(&self.shared.counters.lingers_cut, 1);
+            // What was sent until now at least does not turn the end into a reset.
+            let _ = relay::read(&mut session.client, &mut self.tools.buffer);
+            return Flow::Over(end);
+        }
+        self.lingering += 1;
         session.phase = Phase::Linger;
         session.end = Some(Box::new(end));
-        session.deadline = self.wheel.tick(self.place.now + LINGER);
+        session.deadline = self.wheel.tick(self.place.now + self.config.linger_timeout);
         Flow::Keep
     }
 
@@ -50,6 +57,15 @@ impl<P: Program> Worker<P> {
             Flow::Over(end)
         } else {
             self.linger(session, &refusal.reply, end)
+        }
+    }
+
+    /// Says why on a socket that never becomes a session. Its first bytes are there already and
+    /// are taken off it, so that the end is no reset, which would take the reply with it.
+    pub(super) fn say(&mut self, fd: &OwnedFd, reply: &[u8]) {
+        if !reply.is_empty() {
+            let _ = send(fd, reply, SendFlags::NOSIGNAL);
+            let _ = recv(fd, &mut *self.tools.buffer, RecvFlags::empty());
         }
     }
 
@@ -67,7 +83,12 @@ impl<P: Program> Worker<P> {
         }
         while session.client.readable {
             let read = relay::read(&mut session.client, &mut self.tools.buffer);
+            session.lingered += read.unwrap_or_default();
             if read.is_err() || session.client.eof {
+                return end(session);
+            }
+            if session.lingered > self.config.linger_bytes {
+                counters::add(&self.shared.counters.lingers_cut, 1);
                 return end(session);
             }
         }

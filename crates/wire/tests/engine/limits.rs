@@ -2,14 +2,14 @@
 
 use std::{
     io::{Read, Write},
-    net::TcpStream,
+    net::{Shutdown, TcpStream},
     thread,
     time::Duration,
 };
 
 use steward_wire::{Config, End};
 
-use crate::support::{Mode, PATIENCE, echo, noise, start, until};
+use crate::support::{Mode, PATIENCE, echo, noise, server, start, until};
 
 #[test]
 fn a_refused_client_reads_why_although_it_sent_more() {
@@ -21,6 +21,80 @@ fn a_refused_client_reads_why_although_it_sent_more() {
     assert_eq!(words, "no, thank you");
     drop(stream);
     assert_eq!(setup.end().0, End::Refused("test"));
+}
+
+/// A refused client that has read why and stays.
+fn refused(setup: &crate::support::Setup) -> TcpStream {
+    let mut stream = setup.connect();
+    stream.write_all(b"x").unwrap();
+    let mut words = [0; 13];
+    stream.read_exact(&mut words).unwrap();
+    assert_eq!(&words, b"no, thank you");
+    stream
+}
+
+#[test]
+fn only_so_many_refused_clients_are_waited_for_and_all_are_told() {
+    let config = Config {
+        workers: 1,
+        lingering: 2,
+        // Nobody is closed because of the time.
+        linger_timeout: Duration::from_hours(1),
+        ..Config::default()
+    };
+    let setup = start(Mode::Refuse, vec![], &config);
+    let clients: Vec<TcpStream> = (0..5).map(|_| refused(&setup)).collect();
+    for _ in 0..3 {
+        assert_eq!(setup.end().0, End::Refused("test"));
+    }
+    let counters = setup.engine.counters();
+    assert_eq!((counters.live, counters.lingers_cut), (2, 3));
+    // One that goes leaves its place.
+    drop(clients);
+    until("the places are free", || setup.engine.counters().live == 0);
+    let _next = refused(&setup);
+    until("it is waited for", || setup.engine.counters().live == 1);
+    assert_eq!(setup.engine.counters().lingers_cut, 3);
+}
+
+#[test]
+fn a_refused_client_that_goes_on_sending_is_cut_off() {
+    let config = Config {
+        linger_timeout: Duration::from_hours(1),
+        ..Config::default()
+    };
+    let setup = start(Mode::Refuse, vec![], &config);
+    let mut stream = refused(&setup);
+    let piece = noise(64 * 1024, 1);
+    let taken = (0..128).take_while(|_| stream.write_all(&piece).is_ok());
+    assert!(taken.count() < 128, "8 MiB were read of a refused client");
+    assert_eq!(setup.end().0, End::Refused("test"));
+    assert_eq!(setup.engine.counters().lingers_cut, 1);
+}
+
+#[test]
+fn a_half_closed_connection_ends_when_its_other_half_says_nothing() {
+    let config = Config {
+        half_closed_timeout: Duration::from_millis(200),
+        ..Config::default()
+    };
+    // Takes everything and never closes.
+    let silent = server(|mut stream| {
+        let _ = stream.read_to_end(&mut Vec::new());
+        thread::park();
+    });
+    let setup = start(Mode::Plain, vec![silent], &config);
+    let mut idle = setup.connect();
+    idle.write_all(b"x").unwrap();
+    let mut half = setup.connect();
+    half.write_all(b"xyz").unwrap();
+    half.shutdown(Shutdown::Write).unwrap();
+    let (end, to_server, _) = setup.end();
+    assert_eq!((end, to_server), (End::HalfClosedTimeout, 3));
+    assert_eq!(half.read(&mut [0]).unwrap_or_default(), 0);
+    // Silence alone ends nothing.
+    until("the silent one lives", || setup.engine.counters().live == 1);
+    drop(idle);
 }
 
 #[test]
