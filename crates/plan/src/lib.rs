@@ -40,10 +40,10 @@ pub use outcome::{
 pub use plan::{Error, managed_kinds, plan};
 pub use problem::Problem;
 pub use report::{report, report_problems};
-pub use settings::Settings;
+pub use settings::{Destination, Settings};
 pub use teardown::{Teardown, teardown};
 pub use validate::{
-    AuthoritySource, Certificates, Exposure, Network, NodeProxy, Storage, Validated,
+    AuthoritySource, Certificates, Egress, Exposure, Network, NodeProxy, Storage, Validated,
     datastore_names, hostnames, named_secrets, validate,
 };
 pub use version::Version;
