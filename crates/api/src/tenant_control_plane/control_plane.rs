@@ -36,7 +36,9 @@ pub struct ControlPlane {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub access: Option<AccessSpec>,
     /// Where connections that the control plane opens may go. Without it, into the tenant's own
-    /// network through `addons.konnectivity`, or nowhere.
+    /// network through `addons.konnectivity`, or nowhere. `Direct` and `allow` lead into the network
+    /// of this cluster and need the permission to `use` the resource `egress` of the group
+    /// `steward.butlerlabs.dev` in the tenant's namespace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub egress: Option<EgressSpec>,
 }

@@ -3,9 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Where connections that the control plane opens may go. `Direct` and `allow` lead out of the
-/// control plane's pods into the network of this cluster, so they need the permission to `use` the
-/// resource `egress` of the group `steward.butlerlabs.dev` in the tenant's namespace.
+/// Where connections that the control plane opens may go.
 #[derive(Clone, Debug, Default, Deserialize, Eq, JsonSchema, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct EgressSpec {
@@ -13,11 +11,13 @@ pub struct EgressSpec {
     /// `exec`, proxies, webhooks that name a Service, aggregated APIs. Without it, `Tunnel` with
     /// `addons.konnectivity`, and `Closed` otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "EgressPath")]
     pub cluster: Option<EgressPath>,
     /// Calls of the API server to URLs: webhooks for admission and conversion that name a URL, and
     /// webhooks for audit, authentication and authorization. Without it, `Tunnel` with
     /// `addons.konnectivity`, and `Closed` otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "EgressPath")]
     pub control_plane: Option<EgressPath>,
     /// Addresses that the control plane's pods may reach besides their datastore and DNS, for
     /// example an OIDC issuer. Enforced where the cluster's network enforces `NetworkPolicies`.
