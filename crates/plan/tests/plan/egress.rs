@@ -16,13 +16,13 @@ fn selections(world: &World) -> Option<Vec<(String, String, Option<String>)>> {
     let text = map["data"]["egress-selector-configuration.yaml"].as_str()?;
     let config: Value = serde_saphyr::from_str(text).unwrap();
     let all = config["egressSelections"].as_array()?;
-    let word = |value: &Value| value.as_str().map(str::to_owned);
+    let text_of = |value: &Value| value.as_str().map(str::to_owned);
     let one = |selection: &Value| {
         let connection = &selection["connection"];
         (
-            word(&selection["name"]).unwrap(),
-            word(&connection["proxyProtocol"]).unwrap(),
-            word(&connection["transport"]["uds"]["udsName"]),
+            text_of(&selection["name"]).unwrap(),
+            text_of(&connection["proxyProtocol"]).unwrap(),
+            text_of(&connection["transport"]["uds"]["udsName"]),
         )
     };
     Some(all.iter().map(one).collect())
