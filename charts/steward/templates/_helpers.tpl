@@ -55,6 +55,27 @@ app.kubernetes.io/component: gateway
 {{- printf "%s:%s" .image.repository (default .root.Chart.AppVersion .image.tag) }}
 {{- end }}
 
+{{- /* Who may read metrics. */}}
+{{- define "steward.observers" -}}
+- podSelector: {}
+- namespaceSelector:
+    matchLabels:
+      steward.butlerlabs.dev/metrics: "true"
+{{- end }}
+
+{{- /* Names are looked up at pods, or at a cache on the node with a link-local address. */}}
+{{- define "steward.dns" -}}
+- to:
+    - namespaceSelector: {}
+    - ipBlock:
+        cidr: 169.254.0.0/16
+  ports:
+    - port: 53
+      protocol: UDP
+    - port: 53
+      protocol: TCP
+{{- end }}
+
 {{- /* The number after the last colon of ":8080" or "127.0.0.1:8080". */}}
 {{- define "steward.port" -}}
 {{- splitList ":" . | last }}

@@ -20,6 +20,9 @@ pub mod labels {
         "steward.butlerlabs.dev/certificate_lifecycle_controller";
     /// Name of the datastore, on the tenant's pods.
     pub const DATASTORE: &str = "steward.butlerlabs.dev/datastore";
+    /// `true` on a namespace whose pods may read metrics of tenants, datastores, operator and gateway
+    /// where the network enforces `NetworkPolicies`.
+    pub const METRICS: &str = "steward.butlerlabs.dev/metrics";
 }
 
 /// Annotations that users set, and the few that we answer with.

@@ -6,6 +6,7 @@
 
 mod addons;
 mod datastore;
+pub mod egress;
 mod exposure;
 mod expressions;
 mod kubernetes;
@@ -57,6 +58,7 @@ pub fn tenant() -> Vec<Rule> {
         exposure::rules(),
         pods::rules(),
         addons::rules(),
+        egress::rules(),
     ]
     .concat()
 }

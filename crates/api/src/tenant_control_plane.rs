@@ -11,6 +11,7 @@
 mod addons;
 mod certificates;
 mod control_plane;
+mod egress;
 mod exposure;
 mod kubernetes;
 mod network;
@@ -24,6 +25,7 @@ use serde::{Deserialize, Serialize};
 pub use addons::*;
 pub use certificates::*;
 pub use control_plane::*;
+pub use egress::*;
 pub use exposure::*;
 pub use kubernetes::*;
 pub use network::*;

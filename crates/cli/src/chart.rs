@@ -37,6 +37,10 @@ const TEMPLATES: &[(&str, &str)] = &[
         include_str!("../../../charts/steward/templates/metrics.yaml"),
     ),
     (
+        "networkpolicy.yaml",
+        include_str!("../../../charts/steward/templates/networkpolicy.yaml"),
+    ),
+    (
         "operator.yaml",
         include_str!("../../../charts/steward/templates/operator.yaml"),
     ),
@@ -66,6 +70,7 @@ const SCHEMA: &str = include_str!("../../../charts/steward/values.schema.json");
 /// The order in which Helm installs kinds; what is not listed comes after.
 const ORDER: &[&str] = &[
     "Namespace",
+    "NetworkPolicy",
     "PodDisruptionBudget",
     "ServiceAccount",
     "Secret",

@@ -10,7 +10,8 @@ use std::{
 };
 
 use clap::{ArgAction, Args, Parser, ValueEnum};
-use steward_plan::Settings;
+use ipnet::IpNet;
+use steward_plan::{Destination, Settings};
 
 use crate::lease::fence::SHORTEST;
 
@@ -142,6 +143,10 @@ pub struct Config {
     #[arg(long, value_enum, default_value_t, value_name = "WAY")]
     pub tenant_access: TenantAccess,
 
+    /// What tenants' pods may reach.
+    #[command(flatten)]
+    pub network: NetworkPolicies,
+
     /// Images of what the operator runs.
     #[command(flatten)]
     pub images: Images,
@@ -164,6 +169,29 @@ pub struct Config {
         value_name = "FILTER"
     )]
     pub log: String,
+}
+
+/// What tenants' pods may reach, said to the network of this cluster.
+#[derive(Clone, Debug, Args)]
+pub struct NetworkPolicies {
+    /// Make `NetworkPolicies` for the pods of tenants and managed datastores. Without them, make your own.
+    #[arg(long, env = "STEWARD_NETWORK_POLICIES", default_value_t = true, action = ArgAction::Set,
+          num_args = 0..=1, default_missing_value = "true", require_equals = true, value_name = "BOOL")]
+    pub network_policies: bool,
+
+    /// Addresses that every control plane may reach, such as `203.0.113.7/32:443`, separated by commas.
+    #[arg(long, value_delimiter = ',', value_name = "CIDR[:PORT]")]
+    pub allowed_egress: Vec<Destination>,
+
+    /// Addresses that no wider rule opens to control planes, separated by commas.
+    #[arg(
+        long,
+        value_delimiter = ',',
+        default_value = "169.254.0.0/16,fe80::/10",
+        value_parser = range,
+        value_name = "CIDR"
+    )]
+    pub blocked_egress: Vec<IpNet>,
 }
 
 /// Images of what the operator runs; tenants' own components come from their spec.
@@ -232,6 +260,13 @@ fn duration(text: &str) -> Result<Duration, String> {
     }
 }
 
+fn range(text: &str) -> Result<IpNet, String> {
+    let parsed: Option<IpNet> = text.parse().ok();
+    parsed
+        .filter(|range| range.trunc() == *range)
+        .ok_or_else(|| format!("`{text}` is not an address range: write for example `10.0.0.0/8`"))
+}
+
 fn bytes(text: &str) -> Result<u64, String> {
     let units = [("Ki", 1 << 10), ("Mi", 1 << 20), ("Gi", 1 << 30)];
     let (number, unit) = units
@@ -258,6 +293,9 @@ impl Config {
             ca_lifetime: self.ca_lifetime,
             certificate_lifetime: self.certificate_lifetime,
             renew_before: self.certificate_expiration_deadline,
+            network_policies: self.network.network_policies,
+            allowed_egress: self.network.allowed_egress.clone(),
+            blocked_egress: self.network.blocked_egress.clone(),
         }
     }
 
@@ -325,6 +363,28 @@ mod tests {
         assert_eq!(config.health_probe_bind_address, Bind(None));
         assert_eq!(config.controller_reconcile_timeout, Duration::from_secs(90));
         assert!(parse(&["--leader-elect"]).unwrap().leader_elect);
+    }
+
+    #[test]
+    fn what_tenants_may_reach_is_given_as_ranges() {
+        let config = parse(&[
+            "--network-policies=false",
+            "--allowed-egress=203.0.113.7/32:443,fd00::/8",
+            "--blocked-egress=10.0.0.0/8",
+        ])
+        .unwrap();
+        let settings = config.settings();
+        assert!(!settings.network_policies);
+        assert_eq!(settings.allowed_egress.len(), 2);
+        assert_eq!(settings.blocked_egress.len(), 1);
+        assert_eq!(
+            parse(&[]).unwrap().settings().blocked_egress,
+            Settings::default().blocked_egress
+        );
+        for wrong in ["--blocked-egress=10.0.0.1/8", "--allowed-egress=10.0.0.1"] {
+            let said = parse(&[wrong]).unwrap_err().to_string();
+            assert!(said.contains("write for example"), "{said}");
+        }
     }
 
     #[test]

@@ -8,5 +8,6 @@ pub(crate) mod inside;
 pub(crate) mod kubeadm;
 pub(crate) mod kubelet;
 pub(crate) mod meta;
+pub(crate) mod network_policy;
 pub(crate) mod pki;
 pub(crate) mod service;

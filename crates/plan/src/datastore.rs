@@ -107,6 +107,7 @@ pub fn managed_kinds() -> Vec<Kind> {
         Kind::Service,
         Kind::StatefulSet,
         Kind::PodDisruptionBudget,
+        Kind::NetworkPolicy,
     ]
 }
 

@@ -44,10 +44,10 @@ pub use ownership::{Owner, Standing};
 pub use plan::{Error, managed_kinds, plan};
 pub use problem::Problem;
 pub use report::{report, report_problems};
-pub use settings::Settings;
+pub use settings::{Destination, Settings};
 pub use teardown::{Teardown, teardown};
 pub use validate::{
-    AuthoritySource, Certificates, Exposure, Network, NodeProxy, Storage, Validated, Wish,
+    AuthoritySource, Certificates, Egress, Exposure, Network, NodeProxy, Storage, Validated, Wish,
     datastore_names, hostnames, named_secrets, validate,
 };
 pub use version::Version;

@@ -79,7 +79,7 @@ suffixed! {
     tcp_proxy_certificate => "-tcp-proxy-certificate",
     /// `ConfigMap`: kubeadm's configuration.
     kubeadm_config => "-kubeadmconfig",
-    /// `ConfigMap`: sends the API server's calls through konnectivity.
+    /// `ConfigMap`: says where the API server's calls go, usually through konnectivity.
     egress_selector => "-konnectivity-egress-selector-configuration",
     /// Second TLSRoute.
     konnectivity_route => "-konnectivity",

@@ -32,6 +32,8 @@ pub enum Kind {
     PodDisruptionBudget,
     /// `networking.k8s.io/v1/Ingress`
     Ingress,
+    /// `networking.k8s.io/v1/NetworkPolicy`
+    NetworkPolicy,
     /// `traefik.io/v1alpha1/IngressRouteTCP`
     IngressRouteTcp,
     /// `gateway.networking.k8s.io/v1/TLSRoute`
@@ -100,7 +102,7 @@ pub struct Object {
 
 impl Kind {
     /// All kinds, for registries and tests.
-    pub const ALL: [Self; 21] = [
+    pub const ALL: [Self; 22] = [
         Self::Secret,
         Self::ConfigMap,
         Self::Service,
@@ -111,6 +113,7 @@ impl Kind {
         Self::DaemonSet,
         Self::PodDisruptionBudget,
         Self::Ingress,
+        Self::NetworkPolicy,
         Self::IngressRouteTcp,
         Self::TlsRouteV1,
         Self::TlsRouteV1Alpha3,
@@ -145,6 +148,12 @@ impl Kind {
                 "poddisruptionbudgets",
             ),
             Self::Ingress => ("networking.k8s.io", "v1", "Ingress", "ingresses"),
+            Self::NetworkPolicy => (
+                "networking.k8s.io",
+                "v1",
+                "NetworkPolicy",
+                "networkpolicies",
+            ),
             Self::IngressRouteTcp => (
                 "traefik.io",
                 "v1alpha1",

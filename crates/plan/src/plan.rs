@@ -14,7 +14,7 @@ use steward_pki::{KeySource, Pair};
 
 use crate::{
     build::{
-        deployment, disruption, front_door, inside, kubeadm,
+        deployment, disruption, front_door, inside, kubeadm, network_policy,
         pki::{Workshop, content_checksum},
         service,
     },
@@ -53,6 +53,7 @@ pub fn managed_kinds(platform: &Platform) -> Vec<Kind> {
         Kind::Deployment,
         Kind::PodDisruptionBudget,
         Kind::Ingress,
+        Kind::NetworkPolicy,
     ];
     if platform.ingress_route_tcp {
         kinds.push(Kind::IngressRouteTcp);
@@ -151,11 +152,9 @@ impl<'a> Draft<'a> {
         self.plan
             .objects
             .push(kubeadm::config_map(self.tenant, ways));
-        if self.tenant.spec.addons.konnectivity.is_some() {
-            self.plan
-                .objects
-                .push(deployment::egress_selector(self.tenant));
-        }
+        self.plan
+            .objects
+            .extend(deployment::egress_selector(self.tenant));
         let proxy_pair = self.proxy_certificate()?;
         self.front_door(ways);
         let whole = self.workload(ways, &inner)?;
@@ -199,6 +198,11 @@ impl<'a> Draft<'a> {
                         }),
                 );
         }
+        self.plan.objects.extend(network_policy::control_plane(
+            self.settings,
+            self.tenant,
+            storage,
+        ));
         let inputs = deployment::Inputs {
             settings: self.settings,
             tenant: self.tenant,

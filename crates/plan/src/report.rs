@@ -15,9 +15,10 @@ use steward_api::{
 };
 
 use crate::{
+    build::inside::WRITE_PERMISSIONS,
     object::Kind,
     observed::Observed,
-    outcome::{Applied, Change, Event, EventKind, Plan, Report},
+    outcome::{Applied, Change, Event, EventKind, InsideApplied, Plan, Report},
     problem::Problem,
     settings::Settings,
     validate::Validated,
@@ -43,7 +44,8 @@ pub fn report(
     let generation = observed.tenant.metadata.generation;
     status.conditions = merge(&old.conditions, &findings, generation, observed.now);
     status.observed_generation = generation;
-    let events = tidings(changes(applied), news(&old, &status), &old);
+    let mut events = tidings(changes(applied), news(&old, &status), &old);
+    events.extend(restored(&old, generation, applied));
     Report {
         status,
         events,
@@ -204,6 +206,37 @@ fn changes(applied: &Applied) -> Vec<Event> {
         );
     }
     events
+}
+
+/// That limits on writes were lifted inside the tenant and are in force again. Its administrators can
+/// lift them for a moment; nobody can keep them from knowing that it was noticed.
+fn restored(
+    old: &TenantControlPlaneStatus,
+    generation: Option<i64>,
+    applied: &Applied,
+) -> Option<Event> {
+    let version = old.kubernetes_resources.as_ref()?.version.as_ref()?;
+    let in_force = version.status == TenantState::WriteLimited;
+    if !in_force || old.observed_generation != generation {
+        return None;
+    }
+    let InsideApplied::Done { changes } = &applied.inside else {
+        return None;
+    };
+    let what = changes.iter().find_map(|change| match change {
+        Change::Created(key) if key.name == WRITE_PERMISSIONS => Some("was deleted"),
+        Change::Updated(key) if key.name == WRITE_PERMISSIONS => Some("was not as it should be"),
+        _ => None,
+    })?;
+    Some(Event {
+        kind: EventKind::Warning,
+        reason: "WritePermissionsRestored".into(),
+        action: "Restore",
+        note: format!(
+            "the policy {WRITE_PERMISSIONS} of spec.writePermissions {what} inside the tenant, and \
+             is back; who did it may have written what is limited meanwhile"
+        ),
+    })
 }
 
 /// An event for every condition that changed its status or reason.

@@ -5,6 +5,7 @@
 //! decided here about objects.
 
 mod certificates;
+mod egress;
 mod exposure;
 mod hostname;
 mod keys;
@@ -24,6 +25,7 @@ use steward_api::{
 };
 
 pub use certificates::Certificates;
+pub use egress::Egress;
 pub use exposure::{Exposure, NodeProxy};
 pub(crate) use keys::token_files;
 pub use keys::{AuthoritySource, Wish};
@@ -62,6 +64,8 @@ pub struct Validated {
     pub storage: Option<Storage>,
     /// Lifetimes and kinds of keys, and authorities the user brought.
     pub certificates: Certificates,
+    /// Where connections that the control plane opens may go.
+    pub egress: Egress,
     /// The kubelets' configuration, the user's patches applied.
     pub kubelet: Value,
     /// What is held up though the spec is right.
@@ -88,6 +92,12 @@ pub fn validate(settings: &Settings, observed: &Observed) -> Result<Validated, V
     let exposure = problems.take(exposure::parse(observed));
     let node_proxy = problems.take(exposure::node_proxy(observed, network.as_ref()));
     let certificates = problems.take(certificates::parse(settings, observed, &names));
+    let egress = problems.take(egress::parse(observed));
+    waits.extend(
+        egress
+            .as_ref()
+            .and_then(|egress| egress::notice(settings, spec, egress)),
+    );
     let storage = storage::resolve(settings, observed, &names, &mut waits, &mut problems.0);
     let kubelet = match (&network, &version) {
         (Some(network), Some(version)) => {
@@ -101,6 +111,7 @@ pub fn validate(settings: &Settings, observed: &Observed) -> Result<Validated, V
         exposure,
         node_proxy,
         certificates,
+        egress,
         kubelet,
     ) {
         (
@@ -109,6 +120,7 @@ pub fn validate(settings: &Settings, observed: &Observed) -> Result<Validated, V
             Some(exposure),
             Some(node_proxy),
             Some(certificates),
+            Some(egress),
             Some(kubelet),
         ) if problems.0.is_empty() => Ok(Validated {
             names,
@@ -120,6 +132,7 @@ pub fn validate(settings: &Settings, observed: &Observed) -> Result<Validated, V
             node_proxy,
             storage,
             certificates,
+            egress,
             kubelet,
             waits,
         }),

@@ -81,6 +81,12 @@ pub(super) const OPERATOR: &[Permission] = &[
     ),
     may(
         "networking.k8s.io",
+        &["networkpolicies"],
+        OWN,
+        "what the pods of tenants and of datastores may reach",
+    ),
+    may(
+        "networking.k8s.io",
         &["ingressclasses"],
         READ,
         "whether the class a tenant names exists",

@@ -135,6 +135,10 @@ reasons! {
         => "Upgrade the nodes that the message names first.",
     WriteLimited: "`writePermissions` makes the tenant refuse some writes."
         => "Nothing, or remove `writePermissions`.",
+    EgressKept: "The control plane was made before its outgoing connections were confined, and they still go where they went."
+        => "Do what the message says, then set `controlPlane.egress`.",
+    EgressClosed: "The control plane is told to call addresses that it can't reach."
+        => "Name them in `controlPlane.egress.allow`, which needs a permission, or ask who runs this cluster.",
     Conflict: "Another writer keeps changing an object of ours."
         => "Find the writer that the message names and stop it.",
     Forbidden: "The operator lacks a permission."

@@ -11,7 +11,7 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{AccessSpec, GatewaySpec, IngressSpec, Probes};
+use super::{AccessSpec, EgressSpec, GatewaySpec, IngressSpec, Probes};
 use crate::metadata::AdditionalMetadata;
 
 /// How the control plane runs and how it is reached.
@@ -35,6 +35,12 @@ pub struct ControlPlane {
     /// it works with every front door that keeps the client's address.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub access: Option<AccessSpec>,
+    /// Where connections that the control plane opens may go. Without it, into the tenant's own
+    /// network through `addons.konnectivity`, or nowhere. `Direct` and `allow` lead into the network
+    /// of this cluster and need the permission to `use` the resource `egress` of the group
+    /// `steward.butlerlabs.dev` in the tenant's namespace.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub egress: Option<EgressSpec>,
 }
 
 /// The pods of the control plane.

@@ -7,6 +7,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::EgressStatus;
+
 pub use addons::*;
 pub use resources::*;
 
@@ -56,6 +58,9 @@ pub struct TenantControlPlaneStatus {
     /// Addons inside the tenant cluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub addons: Option<AddonsStatus>,
+    /// Where connections that the control plane opens go.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub egress: Option<EgressStatus>,
 }
 
 /// How a tenant is reached from outside.

@@ -4,6 +4,7 @@
 
 mod accepted;
 mod before_the_rules;
+mod egress;
 mod oldest;
 mod refused_datastores;
 mod refused_pods;

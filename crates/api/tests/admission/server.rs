@@ -253,7 +253,11 @@ async fn install(client: Client) -> Result<()> {
 
 /// Installs what CRDs can't say.
 pub(crate) async fn install_policies(client: &Client) -> Result<()> {
-    for object in steward_api::rules::policies::objects() {
+    let egress = steward_api::rules::egress::objects();
+    for object in steward_api::rules::policies::objects()
+        .into_iter()
+        .chain(egress)
+    {
         let object: DynamicObject = serde_json::from_value(object)?;
         let kind = object.types.clone().unwrap_or_default().kind;
         let gvk = GroupVersionKind::gvk("admissionregistration.k8s.io", "v1", &kind);

@@ -60,6 +60,11 @@ pub(super) fn call(scope: &Scope, name: &str, a: &[Value]) -> Result<Value, Stri
             .map_err(|e| e.to_string())?
             .into(),
         "splitList" => text(1).split(text(0).as_str()).map(Value::from).collect(),
+        "join" => {
+            let parts = arg(1);
+            let parts = parts.as_array().into_iter().flatten().map(print);
+            parts.collect::<Vec<_>>().join(&text(0)).into()
+        }
         "last" => arg(0)
             .as_array()
             .and_then(|l| l.last())

@@ -14,7 +14,7 @@ use kube::{
     api::{DeleteParams, ListParams, PostParams},
 };
 use serde_json::{Value, json};
-use steward_api::metadata::labels;
+use steward_api::{metadata::labels, tenant_control_plane::TenantState};
 use steward_lab::{
     parts::{self, Options, Part, Release},
     progress::Progress,
@@ -271,6 +271,8 @@ async fn everything_kubeadm_expects_is_inside_and_stays_as_it_should_be() {
         .await;
     }
 
+    limits_that_are_lifted_come_back(&world, &engine).await;
+
     // Without it the others go on, and it heals when it is back.
     server.stop();
     world.make_tenant("other", &json!({})).await;
@@ -316,4 +318,54 @@ async fn flood(world: &World, client: &Client) {
     world
         .until_condition("blue", "AddonsReady", "True", None)
         .await;
+}
+
+/// The tenant's administrator deletes the policy and its binding. Both come back, and the tenant's owner reads of it.
+async fn limits_that_are_lifted_come_back(world: &World, engine: &Engine) {
+    let limits = json!({"spec": {"writePermissions": {"blockCreation": true}}});
+    world.patch_tenant("blue", &limits).await;
+    until("the limits to be reported", async || {
+        let status = world.tenants().get("blue").await.unwrap().status;
+        let state = status.and_then(|status| status.kubernetes_resources?.version);
+        match state.map(|version| version.status) {
+            Some(TenantState::WriteLimited) => Ok(()),
+            other => Err(format!("{other:?}")),
+        }
+    })
+    .await;
+    let kinds = [
+        Kind::ValidatingAdmissionPolicy,
+        Kind::ValidatingAdmissionPolicyBinding,
+    ];
+    let policies = async || {
+        let found = engine.list(&kinds, None, &inside_selector()).await;
+        found.unwrap_or_default().0
+    };
+    let before = policies().await;
+    assert_eq!(before.len(), 2);
+    for (key, object) in before {
+        engine.delete(&key, None).await.unwrap();
+        until(&format!("{key} to come back"), async || {
+            match policies().await.get(&key) {
+                Some(found) if found["metadata"]["uid"] != object["metadata"]["uid"] => Ok(()),
+                _ => Err("still gone"),
+            }
+        })
+        .await;
+    }
+    let path = format!(
+        "/apis/events.k8s.io/v1/namespaces/{}/events",
+        world.namespace
+    );
+    until("the event", async || {
+        let request = http::Request::get(&path).body(Vec::new()).unwrap();
+        let events: Value = world.client.request(request).await.unwrap();
+        let all = events["items"].as_array().unwrap().iter();
+        let told = |event: &&Value| event["reason"] == "WritePermissionsRestored";
+        all.clone().find(told).map(drop).ok_or_else(|| {
+            let reasons: Vec<_> = all.map(|event| event["reason"].clone()).collect();
+            format!("{reasons:?}")
+        })
+    })
+    .await;
 }

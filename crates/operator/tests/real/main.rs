@@ -9,6 +9,7 @@
 
 mod bad_input;
 mod crash;
+mod egress;
 mod election;
 mod engine;
 mod etcd;

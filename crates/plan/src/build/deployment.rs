@@ -3,6 +3,7 @@
 mod api_server;
 mod args;
 mod controllers;
+mod egress;
 mod gate;
 mod konnectivity;
 mod pod;
@@ -32,7 +33,7 @@ use crate::{
     way::Ways,
 };
 
-pub(crate) use konnectivity::egress_selector;
+pub(crate) use egress::egress_selector;
 
 /// How long a pod that was told to stop takes new connections: longer than any front door needs
 /// to learn that it is leaving.

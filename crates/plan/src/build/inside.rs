@@ -31,6 +31,7 @@ use crate::{
 pub(crate) use endpoints::endpoints;
 pub(crate) use kube_proxy::check as check_kube_proxy;
 pub(crate) use tcp_proxy::keys as tcp_proxy_keys;
+pub(crate) use write_permissions::NAME as WRITE_PERMISSIONS;
 
 /// Where the system's parts live.
 pub(crate) const SYSTEM: &str = "kube-system";

@@ -5,7 +5,10 @@ use steward_api::datastore::DEFAULT_QUOTA_BACKEND_BYTES;
 
 use super::{CLIENT_PORT, Etcd, selector};
 use crate::{
-    build::meta::{extend, object},
+    build::{
+        meta::{extend, object},
+        network_policy::{self, EtcdPorts},
+    },
     object::{Kind, Object, Stage},
     secret::checksum,
 };
@@ -18,6 +21,16 @@ const PKI: &str = "/etc/etcd/pki";
 
 pub(super) fn objects(etcd: &Etcd<'_>, authority: &str) -> Vec<Object> {
     let mut all = vec![service(etcd), stateful_set(etcd, authority)];
+    all.extend(network_policy::managed_etcd(
+        etcd.settings,
+        &etcd.name,
+        etcd.meta(etcd.set()),
+        EtcdPorts {
+            clients: CLIENT_PORT,
+            peers: PEER_PORT,
+            metrics: Some(METRICS_PORT),
+        },
+    ));
     if etcd.replicas() > 1 {
         let body = json!({
             "metadata": etcd.meta(etcd.set()),

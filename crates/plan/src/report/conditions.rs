@@ -309,6 +309,8 @@ fn notice(wait: &Wait) -> bool {
     matches!(
         wait.reason,
         Reason::ArgumentIgnored
+            | Reason::EgressClosed
+            | Reason::EgressKept
             | Reason::EndpointKept
             | Reason::NotRequested
             | Reason::NotSupported

@@ -186,6 +186,7 @@ pub(super) fn status(
         kubeadm_config: entries.kubeadm_config(),
         kubeadm_phase: entries.phases(),
         addons: entries.addons(facts.ways.as_ref()),
+        egress: Some(tenant.egress.status()),
     }
 }
 

@@ -52,7 +52,7 @@ spec: {driver: etcd, managed: {}}
 fn three_members_know_each_other_and_are_made_once() {
     let mut observed = observed(THREE);
     let first = planned(&observed);
-    assert_eq!(apply(&mut observed, &first), 8);
+    assert_eq!(apply(&mut observed, &first), 9);
     assert_eq!(
         first.access.endpoints[2],
         "default-etcd-2.default-etcd.steward-system.svc.cluster.local:2379"

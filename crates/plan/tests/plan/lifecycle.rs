@@ -326,8 +326,21 @@ fn limited_writes_are_a_policy_inside_the_tenant_for_as_long_as_they_are_limited
     assert_eq!(operations, Some(&json!(["CREATE", "DELETE"])));
     assert_eq!(state(&world), TenantState::WriteLimited);
     assert!(world.holds(ConditionType::Available));
+
+    world.inside.0.remove(&key);
+    let events = world.round().report.events;
+    let [put_back] = &events[..] else {
+        panic!("{events:?}")
+    };
+    assert_eq!(put_back.reason, "WritePermissionsRestored");
+    assert!(put_back.note.contains("was deleted"), "{put_back:?}");
+    assert!(world.inside.0.contains_key(&key));
+    assert!(world.round().report.events.is_empty());
+
     world.observed.tenant.spec.write_permissions = None;
-    world.settle();
+    world.observed.tenant.metadata.generation = Some(2);
+    let round = world.settle();
+    assert!(round.report.events.is_empty(), "{:?}", round.report.events);
     assert!(!world.inside.0.contains_key(&key));
     assert_eq!(state(&world), TenantState::Ready);
 }

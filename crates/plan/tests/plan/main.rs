@@ -8,6 +8,7 @@
 )]
 
 mod datastores;
+mod egress;
 mod front_doors;
 mod golden;
 mod keys;

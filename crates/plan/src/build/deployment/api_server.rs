@@ -71,8 +71,10 @@ fn ports(inputs: &Inputs<'_>) -> Vec<ContainerPort> {
 
 fn mounts(inputs: &Inputs<'_>) -> Vec<k8s_openapi::api::core::v1::VolumeMount> {
     let mut all = vec![mount(volumes::PKI, PKI)];
-    if inputs.tenant.spec.addons.konnectivity.is_some() {
+    if inputs.tenant.egress.selects() {
         all.push(mount(volumes::EGRESS, EGRESS));
+    }
+    if inputs.tenant.spec.addons.konnectivity.is_some() {
         all.push(writable(
             volumes::KONNECTIVITY_SOCKET,
             super::konnectivity::SOCKET_FOLDER,
@@ -92,7 +94,7 @@ fn args(inputs: &Inputs<'_>) -> Args {
     let storage = inputs.storage;
     let file = |name: &str| format!("{PKI}/{name}");
     let issuer = format!("https://kubernetes.default.svc.{}", tenant.network.domain);
-    let konnectivity = tenant.spec.addons.konnectivity.is_some();
+    let selects = tenant.egress.selects();
     let overrides = overrides(inputs);
     Args::default()
         .must("--allow-privileged", "true")
@@ -115,7 +117,7 @@ fn args(inputs: &Inputs<'_>) -> Args {
         .maybe("--etcd-servers-overrides", overrides)
         .maybe(
             "--egress-selector-config-file",
-            konnectivity.then(|| format!("{EGRESS}/egress-selector-configuration.yaml")),
+            selects.then(|| format!("{EGRESS}/egress-selector-configuration.yaml")),
         )
         // A long-lived connection would stay with one pod for ever.
         .prefer("--goaway-chance", "0.001")

@@ -1,9 +1,7 @@
-//! The konnectivity server beside the API server, and what leads the API server to it.
+//! The konnectivity server beside the API server. It hands on to agents what the API server gives it,
+//! and dials nothing itself but the API server of its own pod.
 
-use std::collections::BTreeMap;
-
-use k8s_openapi::api::core::v1::{ConfigMap, Container, ContainerPort};
-use serde_json::json;
+use k8s_openapi::api::core::v1::{Container, ContainerPort};
 
 use super::{
     ANSWER_SECONDS, Inputs,
@@ -11,50 +9,15 @@ use super::{
     pod::{linger, mount, restricted, writable},
     probes, volumes,
 };
-use crate::{
-    build::meta::{meta, object},
-    names::KONNECTIVITY_PORT,
-    object::{Kind, Object, Stage},
-    validate::Validated,
-};
+use crate::names::KONNECTIVITY_PORT;
 
 /// Folder of the socket between the two.
 pub(super) const SOCKET_FOLDER: &str = "/run/konnectivity";
-const SOCKET: &str = "/run/konnectivity/konnectivity-server.socket";
+pub(super) const SOCKET: &str = "/run/konnectivity/konnectivity-server.socket";
 const KUBECONFIG: &str = "/etc/kubernetes/konnectivity-server";
 const CERTIFICATE: &str = "/etc/konnectivity/pki";
 const ADMIN_PORT: u16 = 8133;
 const HEALTH_PORT: u16 = 8134;
-
-/// The `ConfigMap` that sends the API server's calls to nodes and pods through konnectivity.
-pub(crate) fn egress_selector(tenant: &Validated) -> Object {
-    let config = json!({
-        "apiVersion": "apiserver.k8s.io/v1beta1",
-        "kind": "EgressSelectorConfiguration",
-        "egressSelections": [{
-            "name": "cluster",
-            "connection": {
-                "proxyProtocol": "GRPC",
-                "transport": {"uds": {"udsName": SOCKET}},
-            },
-        }],
-    });
-    let text = serde_saphyr::to_string(&config).unwrap_or_default();
-    let body = ConfigMap {
-        metadata: meta(
-            tenant,
-            tenant.names.egress_selector(),
-            "konnectivity-egress-selector",
-        ),
-        data: Some(BTreeMap::from([(
-            "egress-selector-configuration.yaml".into(),
-            text,
-        )])),
-        ..ConfigMap::default()
-    };
-    let because = "the API server reaches nodes and pods through konnectivity";
-    object(Kind::ConfigMap, Stage::Config, because, &body)
-}
 
 pub(super) fn container(inputs: &Inputs<'_>, ignored: &mut Vec<String>) -> Option<Container> {
     let tenant = inputs.tenant;

@@ -15,7 +15,7 @@ pub(super) const CONTROLLER_MANAGER: &str = "controller-manager-kubeconfig";
 pub(super) const SCHEDULER: &str = "scheduler-kubeconfig";
 /// Socket between API server and konnectivity server.
 pub(super) const KONNECTIVITY_SOCKET: &str = "konnectivity-uds";
-/// What sends the API server's calls through konnectivity.
+/// What says where the API server's calls go.
 pub(super) const EGRESS: &str = "egress-selector-configuration";
 /// Kubeconfig of the konnectivity server.
 pub(super) const KONNECTIVITY_KUBECONFIG: &str = "konnectivity-server-kubeconfig";
@@ -44,14 +44,6 @@ pub(super) fn volumes(inputs: &Inputs<'_>) -> Vec<Volume> {
             }),
             ..Volume::default()
         });
-        all.push(Volume {
-            name: EGRESS.into(),
-            config_map: Some(ConfigMapVolumeSource {
-                name: names.egress_selector(),
-                ..ConfigMapVolumeSource::default()
-            }),
-            ..Volume::default()
-        });
         all.push(secret(
             KONNECTIVITY_KUBECONFIG,
             names.konnectivity_kubeconfig(),
@@ -60,6 +52,16 @@ pub(super) fn volumes(inputs: &Inputs<'_>) -> Vec<Volume> {
             KONNECTIVITY_CERTIFICATE,
             names.konnectivity_certificate(),
         ));
+    }
+    if tenant.egress.selects() {
+        all.push(Volume {
+            name: EGRESS.into(),
+            config_map: Some(ConfigMapVolumeSource {
+                name: names.egress_selector(),
+                ..ConfigMapVolumeSource::default()
+            }),
+            ..Volume::default()
+        });
     }
     if inputs.gate {
         all.push(secret(GATE, names.gate_certificate()));

@@ -13,7 +13,8 @@ use crate::{
     validate::Validated,
 };
 
-const NAME: &str = "steward-write-permissions";
+/// Name of the policy and of its binding.
+pub(crate) const NAME: &str = "steward-write-permissions";
 
 /// Policy and binding, while anything is refused.
 pub(super) fn objects(tenant: &Validated) -> Vec<Object> {
