@@ -18,6 +18,7 @@ use serde_json::{Value, json};
 use steward_api::{
     TenantControlPlane, TenantControlPlaneSpec,
     conditions::{ConditionType, Reason},
+    flags,
     hostnames::PublicNames,
     tenant_control_plane::{IngressControllerType, ServiceType},
 };
@@ -179,22 +180,13 @@ pub(crate) fn public_names(tenant: &TenantControlPlane) -> Option<PublicNames> {
         .konnectivity
         .as_ref()
         .map(|k| &k.agent.extra_args);
-    if let Some(host) = agent.and_then(|args| argument(args, "--proxy-server-host"))
+    if let Some(host) = agent.and_then(|args| flags::value(args, "--proxy-server-host"))
         && host.parse::<std::net::IpAddr>().is_err()
         && !names.separate_konnectivity()
     {
         names.konnectivity = host.to_ascii_lowercase();
     }
     Some(names)
-}
-
-/// Value of a flag among arguments, the last one if it is there twice.
-pub(crate) fn argument<'a>(args: &'a [String], flag: &str) -> Option<&'a str> {
-    args.iter().rev().find_map(|arg| {
-        arg.strip_prefix(flag)
-            .and_then(|rest| rest.strip_prefix('='))
-            .map(str::trim)
-    })
 }
 
 /// What the spec asks for and doesn't get.

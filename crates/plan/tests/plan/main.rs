@@ -8,6 +8,7 @@
 )]
 
 mod datastores;
+mod flags;
 mod front_doors;
 mod golden;
 mod lifecycle;
