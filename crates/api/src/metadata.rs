@@ -44,6 +44,15 @@ pub mod annotations {
     /// On a `TenantControlPlane` being deleted whose datastore is gone for good: finish without
     /// cleaning it. The value must be the tenant's name.
     pub const ABANDON_DATASTORE: &str = "steward.butlerlabs.dev/abandon-datastore";
+    /// On a Namespace: hostnames that its tenants may claim, separated by commas; `*.example.com` is
+    /// every name below example.com. Without it, all. The same for the three below.
+    pub const ALLOWED_DOMAINS: &str = "steward.butlerlabs.dev/allowed-domains";
+    /// On a Namespace: `DataStores` that its tenants may use.
+    pub const ALLOWED_DATASTORES: &str = "steward.butlerlabs.dev/allowed-datastores";
+    /// On a Namespace: `IngressClasses` that its tenants may use.
+    pub const ALLOWED_INGRESS_CLASSES: &str = "steward.butlerlabs.dev/allowed-ingress-classes";
+    /// On a Namespace: Gateways that its tenants may attach to, as `namespace/name`.
+    pub const ALLOWED_GATEWAYS: &str = "steward.butlerlabs.dev/allowed-gateways";
     /// Which key of `<tcp>-admin-kubeconfig` the operator itself uses.
     pub const KUBECONFIG_SECRET_KEY: &str = "steward.butlerlabs.dev/kubeconfig-secret-key";
 }
