@@ -44,6 +44,8 @@ pub mod annotations {
     /// On a `TenantControlPlane` being deleted whose datastore is gone for good: finish without
     /// cleaning it. The value must be the tenant's name.
     pub const ABANDON_DATASTORE: &str = "steward.butlerlabs.dev/abandon-datastore";
+    /// On a Lease that records who has a hostname: which one.
+    pub const HOSTNAME: &str = "steward.butlerlabs.dev/hostname";
     /// On a Namespace: hostnames that its tenants may claim, separated by commas; `*.example.com` is
     /// every name below example.com. Without it, all. The same for the three below.
     pub const ALLOWED_DOMAINS: &str = "steward.butlerlabs.dev/allowed-domains";

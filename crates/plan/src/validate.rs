@@ -125,13 +125,16 @@ pub fn validate(settings: &Settings, observed: &Observed) -> Result<Validated, V
     }
 }
 
-/// Names that a tenant claims at the shared front doors: what others may not have.
+/// Names that a tenant wants at the shared front doors: what others may not have then. What is no
+/// name at all is not among them.
 pub fn hostnames(tenant: &TenantControlPlane) -> Vec<String> {
     let Some(names) = public_names(tenant) else {
         return Vec::new();
     };
     let all: BTreeSet<String> = [names.api, names.konnectivity].into();
-    all.into_iter().collect()
+    all.into_iter()
+        .filter(|name| hostname::fault(name).is_none())
+        .collect()
 }
 
 /// `DataStores` that a tenant needs to be resolved.

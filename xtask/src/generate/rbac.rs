@@ -131,7 +131,7 @@ const OPERATOR_HERE: &[Permission] = &[may(
     &[
         "get", "list", "watch", "create", "update", "patch", "delete",
     ],
-    "one operator works, the others stand by",
+    "one operator works, the others stand by; who has which hostname",
 )];
 
 /// What the gateway does.

@@ -8,6 +8,7 @@
 )]
 
 mod bad_input;
+mod claims;
 mod crash;
 mod election;
 mod engine;
