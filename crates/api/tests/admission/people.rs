@@ -60,9 +60,9 @@ pub(crate) async fn person(server: &Server, name: &str, may: May) -> Result<Serv
 }
 
 async fn role(server: &Server, name: &str, rules: &Value) -> Result<()> {
-    let roles: Api<Role> = Api::namespaced(server.client.clone(), &server.namespace);
+    let all: Api<Role> = Api::namespaced(server.client.clone(), &server.namespace);
     let role = serde_json::from_value(json!({ "metadata": { "name": name }, "rules": rules }))?;
-    roles.create(&PostParams::default(), &role).await?;
+    all.create(&PostParams::default(), &role).await?;
     Ok(())
 }
 

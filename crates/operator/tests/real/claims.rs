@@ -143,7 +143,7 @@ async fn an_older_tenant_does_not_take_a_name_that_a_younger_one_holds() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_name_that_a_user_writes_into_a_status_is_nobodys_route() {
+async fn a_name_that_a_user_writes_into_a_status_is_not_believed() {
     let world = World::new().await;
     let _cloud = world.play_cloud();
     let operator = world.start(&[]);
@@ -172,6 +172,19 @@ async fn a_name_that_a_user_writes_into_a_status_is_nobodys_route() {
         .filter(|(_, body)| body["spec"].to_string().contains(NAME))
         .collect();
     assert!(routes.is_empty(), "{routes:?}");
+    let status = until("a report on the thief", async || {
+        let thief = world.tenants().get("thief").await.unwrap();
+        let status = thief.status.unwrap();
+        let current = status.observed_generation == thief.metadata.generation;
+        if current {
+            Ok(status)
+        } else {
+            Err("an old one")
+        }
+    })
+    .await;
+    let endpoint = status.control_plane_endpoint.unwrap();
+    assert_eq!(endpoint, "10.40.0.7:6443");
     world.until_held(&[(NAME, "victim")]).await;
     operator.stop().await;
 }
