@@ -3,6 +3,7 @@
 use kube::ResourceExt;
 
 use crate::TenantControlPlane;
+use crate::flags;
 use crate::metadata::annotations;
 
 /// Port of a front door that names none.
@@ -66,12 +67,7 @@ impl TenantControlPlane {
 
     fn host_of_agent_arguments(&self) -> Option<String> {
         let konnectivity = self.spec.addons.konnectivity.as_ref()?;
-        let value = konnectivity
-            .agent
-            .extra_args
-            .iter()
-            .rev()
-            .find_map(|argument| argument.strip_prefix("--proxy-server-host="))?;
+        let value = flags::value(&konnectivity.agent.extra_args, "--proxy-server-host")?;
         let is_name = !value.is_empty() && value.parse::<std::net::IpAddr>().is_err();
         is_name.then(|| value.to_owned())
     }

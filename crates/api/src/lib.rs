@@ -11,6 +11,7 @@ pub mod crds;
 pub mod datastore;
 pub mod duration;
 mod embedded;
+pub mod flags;
 pub mod foreign;
 pub mod hostnames;
 pub mod metadata;

@@ -56,6 +56,17 @@ pub mod annotations {
     /// On a `DataStore` whose etcd does not keep tenants apart: let more than one tenant use it all the same.
     /// The value is the version that this is accepted for, as `status.version` shows it.
     pub const ACCEPT_VULNERABLE: &str = "steward.butlerlabs.dev/accept-vulnerable-version";
+    /// On a Lease that records who has a hostname: which one.
+    pub const HOSTNAME: &str = "steward.butlerlabs.dev/hostname";
+    /// On a Namespace: hostnames that its tenants may claim, separated by commas; `*.example.com` is
+    /// every name below example.com. Without it, all. The same for the three below.
+    pub const ALLOWED_DOMAINS: &str = "steward.butlerlabs.dev/allowed-domains";
+    /// On a Namespace: `DataStores` that its tenants may use.
+    pub const ALLOWED_DATASTORES: &str = "steward.butlerlabs.dev/allowed-datastores";
+    /// On a Namespace: `IngressClasses` that its tenants may use.
+    pub const ALLOWED_INGRESS_CLASSES: &str = "steward.butlerlabs.dev/allowed-ingress-classes";
+    /// On a Namespace: Gateways that its tenants may attach to, as `namespace/name`.
+    pub const ALLOWED_GATEWAYS: &str = "steward.butlerlabs.dev/allowed-gateways";
 }
 
 /// Finalizers that keep an object until we have cleaned up behind it.

@@ -13,6 +13,7 @@ mod kubernetes;
 mod network;
 mod pods;
 pub mod policies;
+pub mod status;
 mod tenant;
 
 use serde_json::{Value, json};
@@ -61,6 +62,11 @@ pub fn tenant() -> Vec<Rule> {
         egress::rules(),
     ]
     .concat()
+}
+
+/// Every admission policy and binding, as objects to apply.
+pub fn admission_policies() -> Vec<Value> {
+    [policies::objects(), egress::objects(), status::objects()].concat()
 }
 
 /// Every rule of `DataStore`.

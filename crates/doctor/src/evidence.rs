@@ -46,8 +46,8 @@ pub struct Condition {
 pub struct Rival {
     /// `namespace/name`.
     pub tenant: String,
-    /// Whether it was there first, and so has the name.
-    pub older: bool,
+    /// Whether it claimed the name first, and so has it.
+    pub holds: bool,
 }
 
 /// The certificate that was presented.

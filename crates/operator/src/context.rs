@@ -12,6 +12,7 @@ use tokio::sync::{mpsc, watch};
 use crate::{
     apply::{Engine, Versions},
     backoff::Backoff,
+    claims::Claims,
     config::TenantAccess,
     datastore::{connections::Connections, upkeep::Upkeep},
     events::Events,
@@ -69,6 +70,8 @@ pub struct Context {
     pub upkeep: Upkeep,
     /// Files below this are not defragmented; 0 is never.
     pub defragment_above: u64,
+    /// Who has which hostname.
+    pub claims: Claims,
     /// What the management cluster offers.
     pub platform: watch::Receiver<Platform>,
     /// Whether we lead.

@@ -10,6 +10,7 @@ pub mod admin;
 pub mod apply;
 pub mod backoff;
 pub mod carry_out;
+pub mod claims;
 pub mod client;
 pub mod config;
 pub mod context;

@@ -13,8 +13,7 @@ use serde_json::Value;
 use steward_api::{TenantControlPlane, conditions::Reason, metadata::labels};
 use steward_pki::Pair;
 use steward_plan::{
-    DatastoreSeen, HostnameClaim, Inside, Kind, Live, ObjectKey, Observed, Owner, Platform,
-    Standing,
+    DatastoreSeen, Inside, Kind, Live, ObjectKey, Observed, Owner, Platform, Standing,
     names::{Names, PROJECT},
 };
 
@@ -89,7 +88,8 @@ pub async fn observe(context: &Context, tenant: TenantControlPlane) -> Result<Ob
     let observed = Observed {
         now: Timestamp::now(),
         datastores: datastores(context, &tenant),
-        claims: claims(context, &tenant),
+        // Claiming is a write: who reconciles does it.
+        claims: Vec::new(),
         reach,
         knocked,
         tenant,
@@ -177,36 +177,6 @@ pub fn too_early(context: &Context, tenant: &TenantControlPlane) -> bool {
     names
         .iter()
         .any(|name| context.stores.get(name).is_none() && exists(context, name))
-}
-
-/// What the other tenants claim.
-fn claims(context: &Context, tenant: &TenantControlPlane) -> Vec<HostnameClaim> {
-    if steward_plan::hostnames(tenant).is_empty() {
-        return Vec::new();
-    }
-    let own = tenant.uid();
-    let others = context.tenant_cache.state();
-    let others = others
-        .iter()
-        .filter_map(|guarded| guarded.0.as_ref().ok())
-        .filter(|other| other.uid() != own);
-    others
-        .flat_map(|other| {
-            let since = other
-                .creation_timestamp()
-                .map(|time| time.0)
-                .unwrap_or_default();
-            let (namespace, name) = key_of(other);
-            steward_plan::hostnames(other)
-                .into_iter()
-                .map(move |hostname| HostnameClaim {
-                    hostname,
-                    tenant: format!("{namespace}/{name}"),
-                    uid: other.uid().unwrap_or_default(),
-                    since,
-                })
-        })
-        .collect()
 }
 
 async fn look_inside(

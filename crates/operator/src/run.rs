@@ -22,6 +22,7 @@ use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 use crate::{
     admin::{self, Readiness},
     apply::{Cluster, Engine, Versions},
+    claims::Claims,
     config::Config,
     context::{Context, Dial, GuardedDataStore, GuardedTenant},
     controllers::{Runner, control_plane, data_store},
@@ -274,6 +275,7 @@ fn build(
         connections: crate::datastore::connections::Connections::default(),
         upkeep: crate::datastore::upkeep::Upkeep::default(),
         defragment_above: config.defragment_above,
+        claims: Claims::new(client.clone(), &config.pod_namespace),
         platform,
         leadership,
         fence,

@@ -12,6 +12,7 @@
 //! ```
 
 mod build;
+pub mod claims;
 pub mod compare;
 pub mod datastore;
 pub mod names;

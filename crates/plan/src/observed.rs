@@ -24,7 +24,7 @@ pub struct Observed {
     pub live: Live,
     /// The `DataStores` the tenant names (or the default one), by name.
     pub datastores: BTreeMap<String, DatastoreSeen>,
-    /// Hostnames that the other tenants claim.
+    /// Hostnames that this tenant wants and other tenants hold.
     pub claims: Vec<HostnameClaim>,
     /// What the management cluster offers.
     pub platform: Platform,
@@ -113,17 +113,13 @@ pub struct Datastore {
     pub other_tenant: Option<String>,
 }
 
-/// A hostname some other tenant claims.
+/// A hostname that some other tenant holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostnameClaim {
     /// The name, lower case, without port.
     pub hostname: String,
-    /// `namespace/name` of the claimant.
+    /// `namespace/name` of the holder.
     pub tenant: String,
-    /// Its uid, to break a tie of age.
-    pub uid: String,
-    /// When it was created: the older keeps the name.
-    pub since: Timestamp,
 }
 
 /// What the management cluster offers.

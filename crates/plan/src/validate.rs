@@ -20,6 +20,7 @@ use serde_json::{Value, json};
 use steward_api::{
     TenantControlPlane, TenantControlPlaneSpec,
     conditions::{ConditionType, Reason},
+    flags,
     hostnames::PublicNames,
     tenant_control_plane::{IngressControllerType, ServiceType},
 };
@@ -140,13 +141,16 @@ pub fn validate(settings: &Settings, observed: &Observed) -> Result<Validated, V
     }
 }
 
-/// Names that a tenant claims at the shared front doors: what others may not have.
+/// Names that a tenant wants at the shared front doors: what others may not have then. What is no
+/// name at all is not among them.
 pub fn hostnames(tenant: &TenantControlPlane) -> Vec<String> {
     let Some(names) = public_names(tenant) else {
         return Vec::new();
     };
     let all: BTreeSet<String> = [names.api, names.konnectivity].into();
-    all.into_iter().collect()
+    all.into_iter()
+        .filter(|name| hostname::fault(name).is_none())
+        .collect()
 }
 
 /// `DataStores` that a tenant needs to be resolved.
@@ -195,22 +199,13 @@ pub(crate) fn public_names(tenant: &TenantControlPlane) -> Option<PublicNames> {
         .konnectivity
         .as_ref()
         .map(|k| &k.agent.extra_args);
-    if let Some(host) = agent.and_then(|args| argument(args, "--proxy-server-host"))
+    if let Some(host) = agent.and_then(|args| flags::value(args, "--proxy-server-host"))
         && host.parse::<std::net::IpAddr>().is_err()
         && !names.separate_konnectivity()
     {
         names.konnectivity = host.to_ascii_lowercase();
     }
     Some(names)
-}
-
-/// Value of a flag among arguments, the last one if it is there twice.
-pub(crate) fn argument<'a>(args: &'a [String], flag: &str) -> Option<&'a str> {
-    args.iter().rev().find_map(|arg| {
-        arg.strip_prefix(flag)
-            .and_then(|rest| rest.strip_prefix('='))
-            .map(str::trim)
-    })
 }
 
 /// What the spec asks for and doesn't get.

@@ -3,7 +3,7 @@
 use anyhow::{Context, Result};
 use serde::Serialize;
 use serde_json::Value;
-use steward_api::rules::{egress, policies};
+use steward_api::rules::admission_policies;
 
 use super::File;
 
@@ -29,7 +29,7 @@ pub(super) fn files() -> Result<Vec<File>> {
 
 fn policies() -> Result<String> {
     let mut content = format!("{HEADER}{{{{- if .Values.admissionPolicies.enabled }}}}\n");
-    for object in policies::objects().into_iter().chain(egress::objects()) {
+    for object in admission_policies() {
         let mut object = object;
         // The chart's labels go in by template, so leave a mark that survives serialization.
         object["metadata"]["labels"] = "LABELS".into();

@@ -51,6 +51,12 @@ pub(super) const OPERATOR: &[Permission] = &[
     ),
     may(
         STEWARD,
+        &["statuses"],
+        &["report"],
+        "nobody else may write what we answer",
+    ),
+    may(
+        STEWARD,
         &["tenantcontrolplanes/finalizers", "datastores/finalizers"],
         &["update"],
         "objects we make are owned by theirs",
@@ -137,7 +143,7 @@ const OPERATOR_HERE: &[Permission] = &[may(
     &[
         "get", "list", "watch", "create", "update", "patch", "delete",
     ],
-    "one operator works, the others stand by",
+    "one operator works, the others stand by; who has which hostname",
 )];
 
 /// What the gateway does.

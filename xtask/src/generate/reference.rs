@@ -166,11 +166,7 @@ fn rules(content: &mut String, schema: &Value) {
 
 /// Rules of admission policies, which are about tenants only.
 fn policies(content: &mut String) {
-    let egress = steward_api::rules::egress::objects();
-    for policy in steward_api::rules::policies::objects()
-        .into_iter()
-        .chain(egress)
-    {
+    for policy in steward_api::rules::admission_policies() {
         let rules = policy
             .pointer("/spec/validations")
             .and_then(Value::as_array);

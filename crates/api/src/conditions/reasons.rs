@@ -57,7 +57,7 @@ reasons! {
         => "Nothing.",
     Invalid: "The spec can't be followed."
         => "Correct the field that the message names.",
-    HostnameTaken: "An older tenant has the same hostname."
+    HostnameTaken: "Another tenant claimed the same hostname first."
         => "Choose another hostname, or remove the tenant that the message names.",
     HostnameMissing: "Neither a hostname nor a domain is given."
         => "Set `ingress.hostname` or `ingress.domain` (`gateway.…` for a Gateway), or the annotation `steward.butlerlabs.dev/ingress.domain`.",

@@ -1,7 +1,7 @@
 //! Rules of `spec.addons`.
 
 use super::Rule;
-use super::expressions::{all, dns_name};
+use super::expressions::{FLAG, all, dns_name};
 use super::network::{pods, services};
 
 pub(super) fn rules() -> Vec<Rule> {
@@ -20,13 +20,13 @@ fn konnectivity() -> Vec<Rule> {
         .field(".replicas"),
         Rule::new(
             AGENT,
-            all("extraArgs", "x", "x.startsWith('-')"),
+            all("extraArgs", "x", FLAG),
             "konnectivity.agent.extraArgs: each must be a flag with its value; write --flag=value",
         )
         .field(".extraArgs"),
         Rule::new(
             "spec.addons.konnectivity.server",
-            all("extraArgs", "x", "x.startsWith('-')"),
+            all("extraArgs", "x", FLAG),
             "konnectivity.server.extraArgs: each must be a flag with its value; write --flag=value",
         )
         .field(".extraArgs"),

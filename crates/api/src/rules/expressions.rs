@@ -42,3 +42,6 @@ pub(super) fn ranges(owner: &str, many: &str, one: &str, default: &str) -> Strin
 
 pub(super) const NAME: &str =
     "[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?([.][a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)*";
+
+/// An argument that is a flag, and not the end of flags or a value on its own.
+pub(super) const FLAG: &str = "x.matches('^--?[a-zA-Z]')";

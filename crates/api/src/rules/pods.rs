@@ -1,7 +1,7 @@
 //! Rules of the Deployment and its Service: nothing may collide with what Steward puts there.
 
 use super::Rule;
-use super::expressions::{NAME, all, unique};
+use super::expressions::{FLAG, NAME, all, unique};
 use crate::reserved::{CONTAINERS, MOUNT_PATHS, SERVICE_PORTS, VOLUMES, cel_list};
 
 const DEPLOYMENT: &str = "spec.controlPlane.deployment";
@@ -136,7 +136,7 @@ fn arguments() -> Vec<Rule> {
     .map(|(list, field)| {
         Rule::new(
             AT,
-            all(list, "x", "x.startsWith('-')"),
+            all(list, "x", FLAG),
             format!("extraArgs.{list}: each must be a flag with its value; write --flag=value"),
         )
         .field(field)

@@ -22,6 +22,7 @@ async fn pods_that_cannot_work_are_refused() -> Result<()> {
             ("two mounts on one path", "spec: {controlPlane: {deployment: {additionalVolumeMounts: {apiServer: [{name: v, mountPath: /d}, {name: w, mountPath: /d}]}}}}", "additionalVolumeMounts.apiServer: two mounts on one path; give each mountPath once"),
             ("our mount", "spec: {controlPlane: {deployment: {additionalVolumeMounts: {scheduler: [{name: v, mountPath: /etc/kubernetes}]}}}}", "additionalVolumeMounts.scheduler: a mountPath is one of Steward's own mounts"),
             ("argument", "spec: {controlPlane: {deployment: {extraArgs: {apiServer: [v=5]}}}}", "extraArgs.apiServer: each must be a flag with its value; write --flag=value"),
+            ("the end of arguments", "spec: {controlPlane: {deployment: {extraArgs: {apiServer: [--]}}}}", "extraArgs.apiServer: each must be a flag with its value; write --flag=value"),
             ("quantity", "spec: {controlPlane: {deployment: {resources: {apiServer: {requests: {cpu: one}}}}}}", "spec.controlPlane.deployment.resources.apiServer.requests.cpu"),
             ("replicas", "spec: {controlPlane: {deployment: {replicas: -1}}}", "replicas in body should be greater than or equal to 0"),
             ("our port", "spec: {controlPlane: {service: {additionalPorts: [{name: kube-apiserver, port: 1, targetPort: 1}]}}}", "service.additionalPorts: a port has the name of one of Steward's own"),

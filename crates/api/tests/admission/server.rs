@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
+use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{Api, DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
@@ -40,6 +41,31 @@ impl Server {
             .await?;
         let namespace = fixture.namespace(prefix).await?;
         Ok(Self { client, namespace })
+    }
+
+    /// The same server, with a namespace that has this metadata besides its name.
+    pub(crate) async fn beside(&self, prefix: &str, metadata: &Value) -> Result<Self> {
+        let namespaces: Api<Namespace> = Api::all(self.client.clone());
+        let name = json!({ "metadata": { "generateName": format!("{prefix}-") } });
+        let namespace = merged(name, json!({ "metadata": metadata }));
+        let made = namespaces
+            .create(&PostParams::default(), &serde_json::from_value(namespace)?)
+            .await?;
+        Ok(Self {
+            client: self.client.clone(),
+            namespace: made.name_any(),
+        })
+    }
+
+    /// Adds annotations to the namespace.
+    pub(crate) async fn annotate(&self, annotations: &Value) -> Result<()> {
+        let namespaces: Api<Namespace> = Api::all(self.client.clone());
+        let change = json!({ "metadata": { "annotations": annotations } });
+        let params = PatchParams::default();
+        namespaces
+            .patch(&self.namespace, &params, &Patch::Merge(&change))
+            .await?;
+        Ok(())
     }
 
     /// Creates the object for real.
@@ -253,11 +279,7 @@ async fn install(client: Client) -> Result<()> {
 
 /// Installs what CRDs can't say.
 pub(crate) async fn install_policies(client: &Client) -> Result<()> {
-    let egress = steward_api::rules::egress::objects();
-    for object in steward_api::rules::policies::objects()
-        .into_iter()
-        .chain(egress)
-    {
+    for object in steward_api::rules::admission_policies() {
         let object: DynamicObject = serde_json::from_value(object)?;
         let kind = object.types.clone().unwrap_or_default().kind;
         let gvk = GroupVersionKind::gvk("admissionregistration.k8s.io", "v1", &kind);

@@ -5,6 +5,7 @@ use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::ResourceExt;
 use kube::api::{Api, ListParams};
 use steward_api::TenantControlPlane;
+use steward_api::conditions::Reason;
 use steward_doctor::{Datastore, FrontDoor, Rival, Seen, Tunnel, Unseen, Workload};
 
 use super::{datastore, front_door, konnectivity, near, pods, unseen};
@@ -76,8 +77,7 @@ async fn rivals(cluster: &Management, tenant: &TenantControlPlane) -> Vec<Rival>
     let Ok(Ok(all)) = listed else {
         return Vec::new();
     };
-    let born =
-        |t: &TenantControlPlane| (t.metadata.creation_timestamp.as_ref().map(|c| c.0), t.uid());
+    let taken = lost_to(tenant);
     let claims = |other: &&TenantControlPlane| {
         let theirs = other.public_names();
         theirs.is_some_and(|o| {
@@ -88,15 +88,25 @@ async fn rivals(cluster: &Management, tenant: &TenantControlPlane) -> Vec<Rival>
     let others = all.iter().filter(|other| other.uid() != tenant.uid());
     others
         .filter(claims)
-        .map(|other| Rival {
-            tenant: format!(
+        .map(|other| {
+            let tenant = format!(
                 "{}/{}",
                 other.namespace().unwrap_or_default(),
                 other.name_any()
-            ),
-            older: born(other) < born(tenant),
+            );
+            let holds = taken.is_some_and(|told| told.contains(&format!("{tenant},")));
+            Rival { tenant, holds }
         })
         .collect()
+}
+
+/// What the operator tells a tenant whose hostname another one has.
+fn lost_to(tenant: &TenantControlPlane) -> Option<&str> {
+    let conditions = &tenant.status.as_ref()?.conditions;
+    let told = conditions
+        .iter()
+        .find(|condition| condition.reason == Reason::HostnameTaken.as_str())?;
+    Some(&told.message)
 }
 
 async fn operator(cluster: &Management) -> Seen<Workload> {

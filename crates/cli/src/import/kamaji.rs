@@ -3,6 +3,7 @@
 //! Carries the spec over as it is and renames what has the group in it.
 
 use serde_json::{Map, Value, json};
+use steward_api::flags;
 
 use super::Imported;
 
@@ -87,7 +88,7 @@ fn tidy(name: &str, spec: &mut Value, metadata: &Map<String, Value>, notes: &mut
         let before = args.len();
         args.retain(|a| {
             !a.as_str()
-                .is_some_and(|a| a.starts_with("--endpoint-reconciler-type"))
+                .is_some_and(|a| flags::same(a, "--endpoint-reconciler-type"))
         });
         if args.len() != before {
             notes.push(format!(

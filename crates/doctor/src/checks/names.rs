@@ -19,7 +19,7 @@ pub(super) const CHECKS: &[Check] = &[
         id: "hostname-unique",
         group: Group::Spec,
         what: "no other tenant claims this hostname",
-        why: "the front door can send a name to one tenant only; the older one keeps it",
+        why: "the front door can send a name to one tenant only; the one that claimed it first keeps it",
         follows: &[],
         judge: unique,
     },
@@ -89,17 +89,17 @@ fn unique(e: &Evidence) -> Verdict {
     if e.rivals.is_empty() {
         return Verdict::fine(format!("{hostname} is claimed by this tenant alone"));
     }
-    let older: Vec<&str> = e
+    let holders: Vec<&str> = e
         .rivals
         .iter()
-        .filter(|r| r.older)
+        .filter(|r| r.holds)
         .map(|r| r.tenant.as_str())
         .collect();
-    if older.is_empty() {
-        let younger: Vec<&str> = e.rivals.iter().map(|r| r.tenant.as_str()).collect();
+    if holders.is_empty() {
+        let waiting: Vec<&str> = e.rivals.iter().map(|r| r.tenant.as_str()).collect();
         let seen = format!(
             "{hostname} is also wanted by {}, which waits for it",
-            younger.join(", ")
+            waiting.join(", ")
         );
         return Verdict::warning(
             seen,
@@ -115,7 +115,7 @@ fn unique(e: &Evidence) -> Verdict {
     Verdict::problem(
         format!(
             "{hostname} belongs to {}, which was there first",
-            older.join(", ")
+            holders.join(", ")
         ),
         format!("{patch}   # or another name that nobody has"),
     )

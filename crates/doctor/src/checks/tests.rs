@@ -38,7 +38,7 @@ const FAULTS: &[(&str, Break)] = &[
     ("hostname-unique", |e| {
         e.rivals.push(Rival {
             tenant: "tenants/t0".into(),
-            older: true,
+            holds: true,
         });
         cert(e).of_tenant_ca = false;
     }),
@@ -317,7 +317,7 @@ fn a_younger_rival_is_only_worth_a_word() {
     let mut evidence = healthy();
     evidence.rivals.push(Rival {
         tenant: "tenants/t9".into(),
-        older: false,
+        holds: false,
     });
     assert_eq!(
         (first(&evidence).check, first(&evidence).severity),

@@ -29,6 +29,7 @@ mod remove;
 use super::{requeue, status};
 use crate::{
     carry_out::{self, Done},
+    claims::Settled,
     context::{Context, GuardedTenant},
     error::{Class, Error},
     metrics::TenantLabels,
@@ -134,7 +135,9 @@ async fn guard(guarded: &GuardedTenant, context: &Context) -> Result<Action, Err
         error,
     })?;
     let Some(tenant) = tenant else {
-        forget(context, &(namespace, name), None);
+        let key = (namespace, name);
+        context.claims.release_all(context, &key, None).await;
+        forget(context, &key, None);
         return Ok(Action::await_change());
     };
     if tenant.annotations().contains_key(annotations::PAUSED) {
@@ -167,11 +170,16 @@ async fn follow(
         mut observed,
         session,
     } = observation?;
+    let Settled { held, taken } = context.claims.settle(context, &tenant).await?;
+    observed.claims = taken;
     let mut pass = 0;
     let mut changes = Vec::new();
     let mut fulfilled = Vec::new();
     let mut settled = true;
     let written = observed.tenant.status.clone();
+    if let Some(status) = observed.tenant.status.as_mut() {
+        steward_plan::claims::disown(status, &held);
+    }
     let (report, error) = loop {
         pass += 1;
         let validated = match steward_plan::validate(&context.settings, &observed) {
@@ -218,6 +226,7 @@ async fn follow(
     };
     observed.tenant.status = written;
     tell(context, api, &observed.tenant, &report).await?;
+    release(context, &observed.tenant, &report).await;
     claim_datastores(context, &observed.tenant);
     match error.or_else(|| unreached(&observed.inside)) {
         Some(error) => Err(error),
@@ -243,6 +252,15 @@ async fn claim(
         context.versions.wrote(PLURAL, version);
     }
     Ok(())
+}
+
+/// Names that the tenant neither wants nor uses any more are free for others.
+async fn release(context: &Context, tenant: &TenantControlPlane, report: &Report) {
+    let now = TenantControlPlane {
+        status: Some(report.status.clone()),
+        ..tenant.clone()
+    };
+    context.claims.release(context, &now).await;
 }
 
 /// A tenant that should answer and does not is tried again, however little there is to do inside.

@@ -8,6 +8,7 @@
 )]
 
 mod bad_input;
+mod claims;
 mod crash;
 mod egress;
 mod election;

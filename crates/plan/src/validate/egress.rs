@@ -7,10 +7,11 @@ use ipnet::IpNet;
 use steward_api::{
     TenantControlPlaneSpec,
     conditions::{ConditionType, Reason},
+    flags,
     tenant_control_plane::{EgressDestination, EgressPath, EgressSpec, EgressStatus},
 };
 
-use super::{argument, wait};
+use super::wait;
 use crate::{
     observed::Observed,
     outcome::Wait,
@@ -167,18 +168,12 @@ fn reaches_out(spec: &TenantControlPlaneSpec) -> bool {
         || !deployment.additional_init_containers.is_empty()
 }
 
-fn has_argument(spec: &TenantControlPlaneSpec, flags: &[&str]) -> bool {
+fn has_argument(spec: &TenantControlPlaneSpec, wanted: &[&str]) -> bool {
     let args = spec.control_plane.deployment.extra_args.as_ref();
     let given = args.map_or(&[][..], |args| args.api_server.as_slice());
-    // Kubernetes takes underscores for hyphens.
-    let given: Vec<String> = given
+    wanted
         .iter()
-        .map(|arg| match arg.split_once('=') {
-            Some((name, value)) => format!("{}={value}", name.replace('_', "-")),
-            None => arg.replace('_', "-"),
-        })
-        .collect();
-    flags.iter().any(|flag| argument(&given, flag).is_some())
+        .any(|flag| flags::value(given, flag).is_some())
 }
 
 fn destination(entry: &EgressDestination) -> Result<Destination, Problem> {

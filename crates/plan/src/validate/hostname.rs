@@ -4,10 +4,7 @@ use std::net::IpAddr;
 
 use steward_api::conditions::{ConditionType, Reason};
 
-use crate::{
-    observed::{HostnameClaim, Observed},
-    problem::Problem,
-};
+use crate::{observed::Observed, problem::Problem};
 
 /// The tenant's name is a Service's name too.
 pub(super) fn check_object_name(name: &str) -> Option<Problem> {
@@ -55,33 +52,19 @@ pub(super) fn fault(host: &str) -> Option<String> {
     }
 }
 
-/// Whether another, older tenant has one of the names. The older keeps it; among equals
-/// the smaller uid, so that exactly one of two has it.
+/// Whether another tenant holds one of the names: who claimed it first keeps it.
 pub(super) fn conflicts(observed: &Observed, names: &[&str], field: &str) -> Vec<Problem> {
-    let mine = (
-        observed
-            .tenant
-            .metadata
-            .creation_timestamp
-            .as_ref()
-            .map_or(observed.now, |time| time.0),
-        observed.tenant.metadata.uid.clone().unwrap_or_default(),
-    );
-    let older = |claim: &&HostnameClaim| (claim.since, claim.uid.clone()) < mine;
     names
         .iter()
         .filter_map(|name| {
-            let claim = observed
-                .claims
-                .iter()
-                .filter(older)
-                .find(|c| c.hostname == *name)?;
+            let claim = observed.claims.iter().find(|c| c.hostname == *name)?;
             Some(Problem::new(
                 ConditionType::EndpointReady,
                 Reason::HostnameTaken,
                 field,
                 format!(
-                    "{name} belongs to the tenant {}, which is older: choose another hostname",
+                    "{name} belongs to the tenant {}, which claimed it first: choose another \
+                     hostname",
                     claim.tenant
                 ),
             ))

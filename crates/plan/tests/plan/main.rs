@@ -9,6 +9,7 @@
 
 mod datastores;
 mod egress;
+mod flags;
 mod front_doors;
 mod golden;
 mod keys;

@@ -3,7 +3,7 @@
 use steward_api::conditions::Reason;
 use steward_plan::{HostnameClaim, Problem, validate};
 
-use crate::world::{World, now};
+use crate::world::World;
 
 const PLAIN: &str = include_str!("../tenants/load-balancer.yaml");
 const INGRESS: &str = include_str!("../tenants/ingress-steward.yaml");
@@ -141,18 +141,18 @@ fn hostnames_that_are_missing_or_not_names() {
 }
 
 #[test]
-fn the_older_tenant_keeps_a_hostname_and_the_younger_is_told_whose_it_is() {
-    let claim = |seconds: i64| HostnameClaim {
-        hostname: "t1.k8s.example.com".into(),
+fn who_wants_a_hostname_that_another_holds_is_told_whose_it_is() {
+    let claim = |hostname: &str| HostnameClaim {
+        hostname: hostname.into(),
         tenant: "other/t9".into(),
-        uid: "f".into(),
-        since: now() + jiff::SignedDuration::from_secs(seconds),
     };
-    let found = problems(INGRESS, |world| world.observed.claims.push(claim(-60)));
+    let found = problems(INGRESS, |world| {
+        world.observed.claims.push(claim("t1.k8s.example.com"));
+    });
     assert_eq!(found[0].reason, Reason::HostnameTaken);
     assert!(found[0].to_string().contains("other/t9"), "{}", found[0]);
     let mut world = World::new(INGRESS);
-    world.observed.claims.push(claim(60));
+    world.observed.claims.push(claim("t2.k8s.example.com"));
     assert!(validate(&world.settings, &world.observed).is_ok());
 }
 

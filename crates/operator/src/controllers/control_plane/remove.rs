@@ -93,6 +93,11 @@ pub(super) async fn remove(
         abandoned = teardown.abandon,
         "cleaned up behind tenant"
     );
+    let uid = observed.tenant.uid();
+    context
+        .claims
+        .release_all(context, &key, uid.as_deref())
+        .await;
     forget(context, &key, last.as_deref());
     for store in steward_plan::datastore_names(&context.settings, &observed.tenant) {
         context.wake_store(&store);

@@ -1,4 +1,9 @@
 //! Arguments: ours, the user's, and who wins.
+//!
+//! Flags are compared as the programs compare them, never as text: a second spelling of a flag that
+//! must be so would otherwise come after ours and win.
+
+use steward_api::flags;
 
 /// Builds the arguments of one program. Flags that must be as we say win over the user's;
 /// our defaults yield to them.
@@ -32,7 +37,7 @@ impl Args {
     /// All arguments: ours, then the user's in their order. What of the user's was left out
     /// because ours says otherwise is added to `ignored`.
     pub(super) fn merge(self, user: &[String], ignored: &mut Vec<String>) -> Vec<String> {
-        let given = |flag: &str| user.iter().any(|arg| name(arg) == flag);
+        let given = |flag: &str| user.iter().any(|arg| flags::same(arg, flag));
         let defaults = self.defaults.iter().filter(|(flag, _)| !given(flag));
         let ours: Vec<String> = self
             .fixed
@@ -40,21 +45,11 @@ impl Args {
             .chain(defaults)
             .map(|(flag, value)| text(flag, value))
             .collect();
-        let fixed = |arg: &str| self.fixed.iter().any(|(flag, _)| flag == name(arg));
-        let (dropped, kept): (Vec<&String>, Vec<&String>) = user.iter().partition(|arg| fixed(arg));
-        ignored.extend(
-            dropped
-                .into_iter()
-                .filter(|arg| !ours.contains(arg))
-                .cloned(),
-        );
-        ours.iter().chain(kept).cloned().collect()
+        let fixed = |arg: &str| self.fixed.iter().any(|(flag, _)| flags::same(arg, flag));
+        let (kept, dropped) = flags::without(user, fixed);
+        ignored.extend(dropped.into_iter().filter(|arg| !ours.contains(arg)));
+        ours.into_iter().chain(kept).collect()
     }
-}
-
-/// The flag without its value.
-fn name(arg: &str) -> &str {
-    arg.split_once('=').map_or(arg, |(name, _)| name)
 }
 
 fn text(flag: &str, value: &str) -> String {

@@ -2,7 +2,10 @@
 
 use k8s_openapi::api::core::v1::ServiceAccount;
 use serde_json::{Value, json};
-use steward_api::tenant_control_plane::{Konnectivity, KonnectivityAgent, KonnectivityAgentMode};
+use steward_api::{
+    flags,
+    tenant_control_plane::{Konnectivity, KonnectivityAgent, KonnectivityAgentMode},
+};
 
 use super::{
     Inputs, SYSTEM, labelled, make, named,
@@ -138,11 +141,8 @@ fn args(inputs: &Inputs<'_>, agent: &KonnectivityAgent) -> Vec<String> {
         // One name for all: the gate tells agents by this.
         ours.push(("--alpn-proto", KONNECTIVITY_ALPN.to_owned()));
     }
-    let flag = |arg: &str| arg.split_once('=').map_or(arg, |(flag, _)| flag).to_owned();
-    let given: Vec<String> = agent.extra_args.iter().map(|arg| flag(arg)).collect();
-    let kept = ours
-        .into_iter()
-        .filter(|(flag, _)| !given.iter().any(|other| other == flag));
+    let given = |flag: &str| agent.extra_args.iter().any(|arg| flags::same(arg, flag));
+    let kept = ours.into_iter().filter(|(flag, _)| !given(flag));
     let mut all: Vec<String> = kept
         .map(|(flag, value)| format!("{flag}={value}"))
         .collect();
