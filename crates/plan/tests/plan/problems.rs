@@ -3,7 +3,7 @@
 use steward_api::conditions::Reason;
 use steward_plan::{HostnameClaim, Problem, validate};
 
-use crate::world::{World, now};
+use crate::world::World;
 
 const PLAIN: &str = include_str!("../tenants/load-balancer.yaml");
 const INGRESS: &str = include_str!("../tenants/ingress-steward.yaml");
