@@ -37,6 +37,10 @@ const TEMPLATES: &[(&str, &str)] = &[
         include_str!("../../../charts/steward/templates/metrics.yaml"),
     ),
     (
+        "roles.yaml",
+        include_str!("../../../charts/steward/templates/roles.yaml"),
+    ),
+    (
         "networkpolicy.yaml",
         include_str!("../../../charts/steward/templates/networkpolicy.yaml"),
     ),

@@ -2,6 +2,8 @@
 //!
 //! Owns connecting, finding a tenant, and its kubeconfig.
 
+mod harmless;
+
 use std::path::Path;
 
 use k8s_openapi::api::core::v1::Secret;
@@ -80,8 +82,13 @@ impl Management {
 
     /// The administrator's kubeconfig of a tenant, as text.
     pub async fn admin_kubeconfig(&self, tenant: &str) -> Result<String, Problem> {
-        self.secret_text(&format!("{tenant}-admin-kubeconfig"), "admin.conf")
-            .await
+        let text = self
+            .secret_text(&format!("{tenant}-admin-kubeconfig"), "admin.conf")
+            .await?;
+        match harmless::fault(&text) {
+            None => Ok(text),
+            Some(why) => Err(unusable(tenant, &why)),
+        }
     }
 
     /// A client for the tenant's own API server, by its public endpoint.

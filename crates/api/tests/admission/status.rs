@@ -13,7 +13,7 @@ async fn a_status_is_the_operator_s_to_report() -> Result<()> {
     let mut object = tenant("{}");
     object["metadata"]["name"] = "blue".into();
     nina.create(&object).await?;
-    let forged = json!({"egress": {"kept": true}});
+    let forged = json!({"egress": {"cluster": "Direct", "controlPlane": "Direct", "kept": true}});
     let said = format!("{:?}", nina.report(&object, &forged).await.unwrap_err());
     assert!(
         said.contains("status: what is in it is decided by the operator"),
