@@ -6,6 +6,7 @@
 //! the tools a user has: helm, kubectl, kubeadm.
 
 mod crowd;
+mod etcd;
 pub mod front_door;
 pub mod haproxy;
 mod load;
@@ -18,6 +19,7 @@ mod tenant;
 mod watch;
 
 pub use crowd::{Crowd, Figures, Target};
+pub use etcd::{Etcd, Login};
 pub use load::Load;
 pub use pod_load::PodLoad;
 pub use pods::Pod;

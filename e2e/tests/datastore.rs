@@ -1,11 +1,8 @@
 //! Many tenants on one datastore that Steward runs: three members with volumes, of which one dies; who may read
 //! what; space that is given back; and that nothing remains of tenants that are gone.
 
-use std::path::PathBuf;
-
 use anyhow::{Context, Result, ensure};
-use steward_e2e::{Stage, Tenant, wait_for};
-use steward_lab::{parts, progress::Progress};
+use steward_e2e::{Etcd, Stage, Tenant, wait_for};
 
 const TENANTS: usize = 10;
 const AWAKE: usize = 3;
@@ -278,92 +275,4 @@ async fn nothing_is_left(stage: &Stage, etcd: &Etcd<'_>) -> Result<()> {
         Ok(())
     })
     .await
-}
-
-/// etcdctl on the management cluster's node, as somebody.
-struct Etcd<'s> {
-    stage: &'s Stage,
-    program: PathBuf,
-}
-
-/// Files with a client certificate and its key.
-struct Login {
-    certificate: PathBuf,
-    key: PathBuf,
-}
-
-impl<'s> Etcd<'s> {
-    async fn new(stage: &'s Stage) -> Result<Self> {
-        let options = parts::Options::from_env()?;
-        let work = move || parts::ensure(parts::Part::Etcd, &options, &Progress::stderr());
-        let programs = tokio::task::spawn_blocking(work).await??;
-        let program = programs.path("etcdctl")?.to_owned();
-        Ok(Self { stage, program })
-    }
-
-    async fn root(&self) -> Result<Login> {
-        let keys = ["tls.crt", "tls.key"];
-        self.login("steward-system", "default-etcd-root", keys)
-            .await
-    }
-
-    /// What a Secret holds, as files: certificate and key.
-    async fn login(&self, namespace: &str, secret: &str, keys: [&str; 2]) -> Result<Login> {
-        let mut files = Vec::new();
-        for key in keys {
-            let file = self.stage.folder().join(format!("{secret}-{key}"));
-            let entry = key.replace('.', "\\.");
-            let script = format!(
-                "umask 077; kubectl get secret {secret} -n {namespace} -o 'jsonpath={{.data.{entry}}}' | base64 -d > {}",
-                file.display()
-            );
-            self.stage.lab.mgmt().script(&script).await?;
-            files.push(file);
-        }
-        let [certificate, key] = files.try_into().ok().context("two files")?;
-        Ok(Login { certificate, key })
-    }
-
-    /// The command so far: whom to ask and who asks. Pods are asked by address, which no certificate names.
-    async fn command(&self, login: &Login) -> Result<String> {
-        let path = "jsonpath={.status.podIP}";
-        let words = [
-            "get",
-            "pod",
-            "default-etcd-0",
-            "-n",
-            "steward-system",
-            "-o",
-            path,
-        ];
-        let address = self.stage.kubectl(&words).await?;
-        Ok(format!(
-            "{} --endpoints=https://{address}:2379 --insecure-skip-tls-verify --cert={} --key={}",
-            self.program.display(),
-            login.certificate.display(),
-            login.key.display(),
-        ))
-    }
-
-    async fn ctl(&self, login: &Login, words: &str) -> Result<String> {
-        let command = self.command(login).await?;
-        Ok(self
-            .stage
-            .lab
-            .mgmt()
-            .script(&format!("{command} {words}"))
-            .await?)
-    }
-
-    /// Writes so many megabytes.
-    async fn fill(&self, login: &Login, megabytes: usize) -> Result<()> {
-        let command = self.command(login).await?;
-        let script = format!(
-            "head -c 1000000 /dev/zero | tr '\\0' x > {folder}/megabyte
-for number in $(seq {megabytes}); do {command} put /ballast/$number < {folder}/megabyte; done",
-            folder = self.stage.folder().display()
-        );
-        self.stage.lab.mgmt().script(&script).await?;
-        Ok(())
-    }
 }

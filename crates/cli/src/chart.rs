@@ -37,10 +37,6 @@ const TEMPLATES: &[(&str, &str)] = &[
         include_str!("../../../charts/steward/templates/metrics.yaml"),
     ),
     (
-        "roles.yaml",
-        include_str!("../../../charts/steward/templates/roles.yaml"),
-    ),
-    (
         "networkpolicy.yaml",
         include_str!("../../../charts/steward/templates/networkpolicy.yaml"),
     ),
@@ -55,6 +51,10 @@ const TEMPLATES: &[(&str, &str)] = &[
     (
         "rbac.yaml",
         include_str!("../../../charts/steward/templates/rbac.yaml"),
+    ),
+    (
+        "roles.yaml",
+        include_str!("../../../charts/steward/templates/roles.yaml"),
     ),
     (
         "serviceaccount.yaml",
