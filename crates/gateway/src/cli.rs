@@ -62,6 +62,11 @@ pub struct Options {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub max_connections: Option<u32>,
 
+    /// MiB that connections may hold in buffers, the kernel's included; above it the largest
+    /// of the route that holds the most are reset; by default half of the memory
+    #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u64).range(1..))]
+    pub max_buffered: Option<u64>,
+
     /// What one route may have of the connections; if several want many, each gets less, so
     /// that some stay free; 100 is no limit
     #[arg(long, value_name = "PERCENT", default_value = "50")]

@@ -366,6 +366,10 @@ impl Program for Gateway {
         }
     }
 
+    fn owner(&self, session: &Connection) -> usize {
+        session.route.as_ref().map_or(0, |route| route.identity())
+    }
+
     fn turned_away(&self, _peer: SocketAddr, reason: &'static str) {
         self.metrics.not_routed(reason);
     }

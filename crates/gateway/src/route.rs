@@ -151,6 +151,11 @@ impl Route {
         shares.leave();
     }
 
+    /// A number that all versions of the route have, and no other route.
+    pub(crate) fn identity(&self) -> usize {
+        Arc::as_ptr(&self.state).addr()
+    }
+
     /// Whether every backend was tried.
     pub(crate) fn exhausted(&self, tried: u64) -> bool {
         (0..self.backends.len().min(64)).all(|place| tried & 1 << place != 0)

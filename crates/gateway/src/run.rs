@@ -151,7 +151,9 @@ fn room(options: &Options) -> (Config, Arc<Shares>) {
         ..Config::default()
     };
     let given = options.max_connections;
-    let capacity = Capacity::new(config.sockets(), capacity::memory(), given);
+    let memory = capacity::memory();
+    let buffered = options.max_buffered.map(|mib| mib.saturating_mul(1 << 20));
+    let capacity = Capacity::new(config.sockets(), memory, given);
     if let Some(given) = given.filter(|given| *given > capacity.connections) {
         tracing::warn!(
             given,
@@ -169,6 +171,7 @@ fn room(options: &Options) -> (Config, Arc<Shares>) {
     });
     let config = Config {
         max_descriptors: Some(capacity.sockets),
+        max_buffered: buffered.or(memory.map(|memory| memory / 2)),
         ..config
     };
     (config, Arc::new(shares))

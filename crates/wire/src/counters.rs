@@ -17,6 +17,8 @@ pub(crate) struct Counters {
     pub(crate) evicted: AtomicU64,
     pub(crate) half_closed: AtomicU64,
     pub(crate) lingers_cut: AtomicU64,
+    pub(crate) buffered: AtomicU64,
+    pub(crate) shed: AtomicU64,
 }
 
 /// All workers' counters added up.
@@ -44,6 +46,10 @@ pub struct Snapshot {
     pub half_closed: u64,
     /// Refused clients closed at once, or before they had read why.
     pub lingers_cut: u64,
+    /// Bytes held in buffers, the kernel's included, where there is a limit on them.
+    pub buffered: u64,
+    /// Connections reset because too much was held.
+    pub shed: u64,
     /// Processes that served on the same listeners before this one, and died.
     pub restarts: u64,
 }
@@ -70,6 +76,8 @@ impl Snapshot {
             sum.evicted += counters.evicted.load(Relaxed);
             sum.half_closed += counters.half_closed.load(Relaxed);
             sum.lingers_cut += counters.lingers_cut.load(Relaxed);
+            sum.buffered += counters.buffered.load(Relaxed);
+            sum.shed += counters.shed.load(Relaxed);
         }
         sum
     }

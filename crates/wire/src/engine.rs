@@ -21,6 +21,7 @@ use crate::{
     descriptors::Descriptors,
     inbox::{Inbox, Message},
     listener::{self, Listen, ListenError, Listeners},
+    memory::Memory,
     program::Program,
     worker::{Place, Shared, Worker},
 };
@@ -53,6 +54,9 @@ pub struct Config {
     pub pipe_capacity: usize,
     /// Splice pipes of all workers together; zero never splices.
     pub pipes: usize,
+    /// Bytes that all connections together may hold in buffers, the kernel's included. When
+    /// they hold more, the largest of whoever holds the most are reset. `None`: no limit.
+    pub max_buffered: Option<u64>,
     /// Sockets at most, all together. `None`: what the process may open, less a
     /// reserve.
     pub max_descriptors: Option<usize>,
@@ -124,6 +128,7 @@ impl Default for Config {
             pipe_capacity: 1024 * 1024,
             // 1 MiB each is half of what an unprivileged user may hold.
             pipes: 32,
+            max_buffered: None,
             max_descriptors: None,
         }
     }
@@ -196,6 +201,7 @@ impl Engine {
     ) -> Result<Self, StartError> {
         let count = listeners.sockets.len();
         let descriptors = Arc::new(Descriptors::new(config.sockets()));
+        let memory = Arc::new(Memory::new(count, config.max_buffered));
         let mut engine = Self {
             workers: Vec::with_capacity(count),
             addresses: listeners.addresses,
@@ -214,6 +220,7 @@ impl Engine {
                 program: Arc::clone(program),
                 counters: Arc::clone(&counters),
                 descriptors: Arc::clone(&descriptors),
+                memory: Arc::clone(&memory),
             };
             let worker = Worker::new(
                 Place::new(index, Arc::clone(&inbox)),

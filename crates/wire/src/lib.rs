@@ -12,6 +12,7 @@ mod inbox;
 pub mod keeper;
 mod listener;
 pub mod logging;
+mod memory;
 pub mod metrics;
 mod pipes;
 mod poller;

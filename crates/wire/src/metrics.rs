@@ -73,7 +73,7 @@ impl Text {
 
 /// Writes the engine's counters under `prefix` (such as `steward_gateway`).
 pub fn write_engine(text: &mut Text, prefix: &str, snapshot: &Snapshot) {
-    let rows: [(&str, Kind, &str, u64); 10] = [
+    let rows: [(&str, Kind, &str, u64); 12] = [
         (
             "accepted_total",
             Kind::Counter,
@@ -127,6 +127,18 @@ pub fn write_engine(text: &mut Text, prefix: &str, snapshot: &Snapshot) {
             Kind::Counter,
             "Refused clients closed before they were seen to have read why.",
             snapshot.lingers_cut,
+        ),
+        (
+            "buffered_bytes",
+            Kind::Gauge,
+            "Bytes held for connections, in the kernel too, where there is a limit on them.",
+            snapshot.buffered,
+        ),
+        (
+            "shed_total",
+            Kind::Counter,
+            "Connections reset because too many bytes were held.",
+            snapshot.shed,
         ),
         (
             "restarts_in_place_total",

@@ -87,6 +87,12 @@ pub trait Program: Send + Sync + 'static {
     /// connections show in the counters while they live.
     fn moved(&self, _session: &Self::Session, _to_server: u64, _to_client: u64) {}
 
+    /// Whom the connection is for: sessions with the same number are held against one another
+    /// when buffers take too much memory.
+    fn owner(&self, _session: &Self::Session) -> usize {
+        0
+    }
+
     /// The connection is over. Called exactly once for every `accept` that
     /// returned `Ok`; the sockets are already closed.
     fn finished(&self, cx: &Context<'_>, session: Self::Session, summary: &Summary);
@@ -243,6 +249,8 @@ pub enum End {
     ClientTls(String),
     /// The server's TLS failed.
     ServerTls(String),
+    /// Too many bytes were held in buffers, and this one's owner held the most.
+    Shed,
     /// Descriptors ran out and an unfinished handshake had to make room.
     Evicted,
     /// The drain deadline passed.
@@ -326,6 +334,7 @@ impl End {
             Self::ServerFailed(_) => "server_failed",
             Self::ClientTls(_) => "client_tls",
             Self::ServerTls(_) => "server_tls",
+            Self::Shed => "shed",
             Self::Evicted => "evicted",
             Self::Cut => "cut",
         }

@@ -48,6 +48,10 @@ pub(crate) struct Session<S> {
     pub(crate) queued: bool,
     /// Bytes read of a client that was refused.
     pub(crate) lingered: usize,
+    /// Bytes held for it when they were last counted.
+    pub(crate) buffered: u64,
+    /// Whether something happened since.
+    pub(crate) stirred: bool,
     /// The first thing that went wrong.
     pub(crate) end: Option<Box<End>>,
 }

@@ -144,6 +144,16 @@ impl<T> Slab<T> {
         }
     }
 
+    /// The same, to change it.
+    pub(crate) fn get_mut(&mut self, token: Token) -> Option<&mut T> {
+        let slot = self.slots.get_mut(token.index() as usize)?;
+        if slot.generation == token.generation() {
+            slot.value.as_deref_mut()
+        } else {
+            None
+        }
+    }
+
     /// Puts a session (back) into its place.
     pub(crate) fn put(&mut self, token: Token, value: Box<T>) {
         if let Some(slot) = self.slots.get_mut(token.index() as usize) {

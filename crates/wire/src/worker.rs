@@ -19,6 +19,7 @@ use crate::{
     descriptors::Descriptors,
     engine::Config,
     inbox::{Inbox, Message},
+    memory::Memory,
     pipes::Pipes,
     poller::{Interest, Poller, Readiness},
     program::{Context, End, Program, Refusal, Summary},
@@ -29,6 +30,7 @@ use crate::{
 };
 
 mod accept;
+mod audit;
 mod deadline;
 mod dial;
 mod linger;
@@ -40,6 +42,7 @@ pub(crate) struct Shared<P> {
     pub(crate) program: Arc<P>,
     pub(crate) counters: Arc<Counters>,
     pub(crate) descriptors: Arc<Descriptors>,
+    pub(crate) memory: Arc<Memory>,
 }
 
 /// Where and when a worker works.
@@ -68,6 +71,8 @@ pub(crate) struct Worker<P: Program> {
     /// Refused clients that may still read why, and how many there may be.
     lingering: usize,
     most_lingering: usize,
+    /// Whether the bytes that sessions hold will be counted.
+    audit_armed: bool,
     turn: u64,
     draining: bool,
     cut: bool,
@@ -82,6 +87,9 @@ enum Flow {
 
 /// The inbox's token; listeners count from zero.
 const INBOX: u8 = u8::MAX;
+
+/// The token under which the wheel calls for an audit.
+const AUDIT: u8 = u8::MAX - 1;
 
 const NOWHERE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
 
@@ -111,6 +119,7 @@ impl<P: Program> Worker<P> {
             unfinished: VecDeque::new(),
             lingering: 0,
             most_lingering: config.lingering.div_ceil(workers),
+            audit_armed: false,
             turn: 0,
             draining: false,
             cut: false,
@@ -202,6 +211,7 @@ impl<P: Program> Worker<P> {
 
     /// Moves bytes, then tells epoll what the session waits for.
     fn drive(&mut self, token: Token, session: &mut Session<P::Session>) -> Flow {
+        self.stir(session);
         let mut before = (session.client.received, session.server.received);
         let was = session.phase;
         let driven = loop {

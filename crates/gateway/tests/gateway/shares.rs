@@ -2,7 +2,8 @@
 
 use std::{
     io::{Read, Write},
-    net::{Ipv4Addr, SocketAddr, TcpStream},
+    net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream},
+    thread,
 };
 
 use steward_wire::proxy_protocol;
@@ -165,4 +166,70 @@ fn behind_a_trusted_proxy_the_client_of_the_header_is_the_source() {
     assert!(from("192.0.2.8:1000").is_ok());
     // The proxy itself is another source.
     assert_eq!(who(&gateway, "modest.example.com"), Ok("good".into()));
+}
+
+/// A server that accepts and never reads.
+fn deaf() -> SocketAddr {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let address = listener.local_addr().unwrap();
+    thread::spawn(move || {
+        let held: Vec<TcpStream> = listener.incoming().flatten().collect();
+        drop(held);
+    });
+    address
+}
+
+/// Sends as much as is taken, at most `most` bytes. Returns how much that was.
+fn fill(stream: &mut TcpStream, most: usize) -> usize {
+    stream.set_nonblocking(true).unwrap();
+    let piece = vec![7; 64 * 1024];
+    let mut sent = 0;
+    while sent < most {
+        match stream.write(&piece) {
+            Ok(count) => sent += count,
+            Err(_) => break,
+        }
+    }
+    sent
+}
+
+#[test]
+fn a_route_that_fills_buffers_loses_them_and_others_lose_nothing() {
+    let routes = format!(
+        "routes:\n{}{}{}",
+        route("greedy.example.com", deaf()),
+        route("slow.example.com", deaf()),
+        route("modest.example.com", named_echo("good")),
+    );
+    let flags = ["--max-buffered", "8"];
+    let gateway = Gateway::start_with(&routes, &flags, "");
+    let mut modest = stay(gateway.connect(), b"", "modest.example.com").unwrap();
+    let open = |host: &str| {
+        let mut stream = gateway.connect();
+        stream.write_all(&hello(host)).unwrap();
+        stream
+    };
+    // More than what counts, and less than an equal part.
+    let mut slow = open("slow.example.com");
+    fill(&mut slow, 1 << 20);
+    let mut greedy: Vec<TcpStream> = (0..40).map(|_| open("greedy.example.com")).collect();
+    let shed = "steward_gateway_shed_total";
+    until("the greedy are reset", || {
+        for stream in &mut greedy {
+            fill(stream, 8 << 20);
+        }
+        gateway.metric(shed) > 0
+    });
+    let live = |host: &str| {
+        gateway.metric(&format!(
+            "steward_gateway_route_connections{{route=\"{host}\"}}"
+        ))
+    };
+    until("what is left fits", || {
+        gateway.metric("steward_gateway_buffered_bytes") <= 8 << 20
+    });
+    until("they are gone", || live("greedy.example.com") < 40);
+    assert_eq!(live("slow.example.com"), 1);
+    modest.write_all(b"still here").unwrap();
+    modest.read_exact(&mut [0; 10]).unwrap();
 }

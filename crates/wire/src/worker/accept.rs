@@ -163,6 +163,8 @@ impl<P: Program> Worker<P> {
             kept_alive: false,
             queued: false,
             lingered: 0,
+            buffered: 0,
+            stirred: false,
             end: None,
         });
         let flow = match first {

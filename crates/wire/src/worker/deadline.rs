@@ -8,9 +8,10 @@ use crate::listener;
 impl<P: Program> Worker<P> {
     /// The time of a session (or of an earlier one in its place) has come.
     pub(super) fn deadline(&mut self, token: Token) {
-        if token.as_reserved().is_some() {
-            self.resume_accepting();
-            return;
+        match token.as_reserved() {
+            Some(number) if number == usize::from(super::AUDIT) => return self.audit(),
+            Some(_) => return self.resume_accepting(),
+            None => {}
         }
         let Some(mut session) = self.sessions.take(token) else {
             return;
