@@ -39,7 +39,7 @@ soak: ## Stories under load: parts killed and replaced, tenants moved, certifica
 	@$(STEP) 1/4 "install what is missing" scripts/deps lab
 	@$(STEP) 2/4 "compile" cargo test --workspace --no-run
 	@$(STEP) 3/4 "fetch or build the programs of the lab" $(DEBUG)/steward-lab parts $(TEST_PARTS)
-	@$(STEP) 4/4 "stories under load" env STEWARD_LAB_PROGRAM=$(CURDIR)/$(DEBUG)/steward-lab cargo test --workspace --no-fail-fast --test modes --test reliability -- --ignored --nocapture
+	@$(STEP) 4/4 "stories under load" env STEWARD_LAB_PROGRAM=$(CURDIR)/$(DEBUG)/steward-lab cargo test --workspace --no-fail-fast --test modes --test reliability --test datastore -- --ignored --nocapture --test-threads=1
 
 # Apart from the tests, because pods watch for five minutes behind each of seven front doors.
 .PHONY: doors

@@ -2,7 +2,7 @@
 //! what; space that is given back; and that nothing remains of tenants that are gone.
 
 use anyhow::{Context, Result, ensure};
-use steward_e2e::{Etcd, Stage, Tenant, wait_for};
+use steward_e2e::{Etcd, Load, Stage, Tenant, wait_for};
 
 const TENANTS: usize = 10;
 const AWAKE: usize = 3;
@@ -70,6 +70,17 @@ async fn ten_tenants_share_three_members_and_nothing_else() -> Result<()> {
     eprintln!("a member died and came back");
     space_is_given_back_member_by_member(&stage, &etcd).await?;
     nothing_is_left(&stage, &etcd).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "minutes under load, on a machine of its own: make soak"]
+async fn members_of_an_earlier_version_get_their_own_authority_under_load() -> Result<()> {
+    let stage = Stage::bare("peers", 0).await?;
+    stage.lab.mgmt().script(VOLUMES).await?;
+    stage.install(&VALUES).await?;
+    stage.apply(&manifests(0..1)).await?;
+    let tenant = tenant(&stage, 0).await?;
+    move_to_an_authority_of_their_own(&stage, &tenant).await
 }
 
 fn manifests(numbers: std::ops::Range<usize>) -> String {
@@ -216,6 +227,100 @@ async fn tenants_go_on_when_a_member_dies(stage: &Stage, tenants: &[Tenant]) -> 
         Ok(())
     })
     .await
+}
+
+/// Members as an earlier version made them: one authority signs them and the tenants.
+const FROM_BEFORE: &str = r#"
+kubectl scale deployment steward -n steward-system --replicas=0
+kubectl wait pod -n steward-system -l app.kubernetes.io/name=steward --for=delete --timeout=120s
+kubectl get statefulset default-etcd -n steward-system -o json > members.json
+kubectl delete statefulset default-etcd -n steward-system --cascade=foreground --timeout=120s
+kubectl delete secret -n steward-system default-etcd-peer-ca default-etcd-peer
+python3 - <<'EDIT'
+import json
+members = json.load(open("members.json"))
+members.pop("status")
+for field in ("uid", "resourceVersion", "generation", "creationTimestamp", "managedFields"):
+    members["metadata"].pop(field, None)
+template = members["spec"]["template"]
+template["metadata"]["annotations"].pop("steward.butlerlabs.dev/peers")
+etcd = template["spec"]["containers"][0]
+etcd["args"] = [arg for arg in etcd["args"] if not arg.startswith("--peer-")] + [
+    "--peer-client-cert-auth=true",
+    "--peer-trusted-ca-file=/etc/etcd/pki/ca.crt",
+    "--peer-cert-file=/etc/etcd/pki/tls.crt",
+    "--peer-key-file=/etc/etcd/pki/tls.key",
+]
+for volume in template["spec"]["volumes"]:
+    sources = volume.get("projected", {}).get("sources", [])
+    sources[:] = [one for one in sources if one["secret"]["name"] != "default-etcd-peer"]
+json.dump(members, open("members.json", "w"))
+EDIT
+kubectl create -f members.json
+kubectl rollout status statefulset default-etcd -n steward-system --timeout=180s
+"#;
+
+/// Three rollouts, and no request of a tenant fails meanwhile.
+async fn move_to_an_authority_of_their_own(stage: &Stage, tenant: &Tenant) -> Result<()> {
+    let folder = stage.folder().join("load");
+    std::fs::create_dir(&folder)?;
+    let script = format!("cd {}\n{FROM_BEFORE}", folder.display());
+    stage.lab.mgmt().script(&script).await?;
+    // Without any member its API server was down too. It may be restarted for that, late, and that is no news.
+    wait_for("the tenant to answer for a while", 240, async || {
+        let kubeconfig = tenant.kubeconfig().display().to_string();
+        let ask = format!("kubectl --kubeconfig {kubeconfig} get --raw /readyz");
+        let twenty = format!("for second in $(seq 20); do {ask}; sleep 1; done");
+        Ok(stage.lab.mgmt().script(&twenty).await?)
+    })
+    .await?;
+    tenant
+        .kubectl(&["create", "configmap", "by-the-old-ones"])
+        .await?;
+    let path = "jsonpath={.status.controlPlaneEndpoint}";
+    let words = ["get", "tcp", tenant.name(), "-n", "tenants", "-o", path];
+    let endpoint = stage.kubectl(&words).await?;
+    let url = format!("https://{endpoint}/api/v1/namespaces/default/configmaps");
+    let load = Load::start(&stage.lab.mgmt(), &folder, tenant.kubeconfig(), &url)?;
+    let words = [
+        "scale",
+        "deployment",
+        "steward",
+        "-n",
+        "steward-system",
+        "--replicas=1",
+    ];
+    stage.kubectl(&words).await?;
+    wait_for(
+        "members to trust their own authority alone",
+        420,
+        async || {
+            let path = "jsonpath={.status.managed.peers} {.status.managed.readyReplicas}";
+            let words = ["get", "datastore", "default", "-o", path];
+            let seen = stage.kubectl(&words).await?;
+            ensure!(seen == "Own 3", "{seen}");
+            let path = "jsonpath={.status.updatedReplicas} {.status.readyReplicas} \
+                    {.spec.template.metadata.annotations.steward\\.butlerlabs\\.dev/peers}";
+            let words = [
+                "get",
+                "statefulset",
+                "default-etcd",
+                "-n",
+                "steward-system",
+                "-o",
+                path,
+            ];
+            let seen = stage.kubectl(&words).await?;
+            ensure!(seen == "3 3 Own", "{seen}");
+            Ok(())
+        },
+    )
+    .await?;
+    let made = load.finish().await?;
+    eprintln!("members got an authority of their own while {made} requests were answered");
+    let found = tenant.kubectl(&["get", "configmaps", "-o", "name"]).await?;
+    ensure!(found.contains("by-the-old-ones"), "{found}");
+    Ok(())
 }
 
 /// A lot is written and deleted. Compaction frees it, defragmentation gives it back.
