@@ -48,20 +48,16 @@ pub(crate) async fn has_no_rights_around_its_own_prefix(
     ensure!(found.contains(&own), "{found}");
     for attack in [
         format!("get /{victim}/ --prefix --keys-only --limit=1"),
-        format!("get /{own}/ /{own}0 --from-key --limit=1"),
+        format!("get /{own}/ --from-key --limit=1"),
         "get '' --from-key --keys-only --limit=1".to_owned(),
         format!("put /{victim}/x y"),
         format!("del /{victim}/ --prefix"),
         "defrag".to_owned(),
         "user list".to_owned(),
-        "snapshot save /dev/null".to_owned(),
         "get steward.butlerlabs.dev/claims/ --prefix".to_owned(),
     ] {
         let said = refused(&attack, etcd.ctl(&login, &attack).await)?;
-        ensure!(
-            said.contains("permission denied") || said.contains("can't") || said.contains("Error"),
-            "{attack}: {said}"
-        );
+        ensure!(said.contains("permission denied"), "{attack}: {said}");
     }
     // What is refused inside a transaction is refused there too: a transaction in a transaction, and the value before.
     let nested = format!(

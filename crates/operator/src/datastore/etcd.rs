@@ -219,6 +219,33 @@ impl Etcd {
         })
     }
 
+    /// What of an account is in this etcd and was never a tenant's: a user with other roles than a tenant has, keys
+    /// without the role that a tenant has for them. A tenant's own uid is nobody else's.
+    async fn strangers(&self, account: &Account) -> Result<Strangers, Error> {
+        let mut auth = self.client.auth_client();
+        let schema = account.schema.as_str();
+        let user = allow(auth.user_get(account.user.as_str()).await, "not found")
+            .map_err(|e| self.explain("read a user", &e))?;
+        let role = allow(auth.role_get(schema).await, "not found")
+            .map_err(|e| self.explain("read a role", &e))?;
+        let one = GetOptions::new()
+            .with_prefix()
+            .with_keys_only()
+            .with_limit(1);
+        let keys = self
+            .client
+            .kv_client()
+            .get(prefix(schema), Some(one))
+            .await
+            .map_err(|e| self.explain("list keys", &e))?;
+        let uid = &account.owner.uid;
+        Ok(Strangers {
+            user: account.user != *uid
+                && user.is_some_and(|user| user.roles().iter().any(|role| role != schema)),
+            schema: account.schema != *uid && role.is_none() && !keys.kvs().is_empty(),
+        })
+    }
+
     /// Records an account as the tenant's, if nobody else was first.
     async fn record(&self, account: &Account) -> Result<(), Error> {
         let found = self.claims(account).await?;
@@ -228,6 +255,13 @@ impl Etcd {
         found.none_theirs(account)?;
         if let Some(rival) = account.rival.as_ref().filter(|_| found.any_free()) {
             return Err(taken_schema(account, &format!("the tenant {rival}")));
+        }
+        let strangers = self.strangers(account).await?;
+        if found.user == Claim::Free && strangers.user {
+            return Err(taken_user(account, NO_TENANT));
+        }
+        if found.schema == Claim::Free && strangers.schema {
+            return Err(taken_schema(account, NO_TENANT));
         }
         let mut absent = Vec::new();
         let mut puts = Vec::new();
@@ -257,21 +291,22 @@ impl Etcd {
     /// nobody has a better right to it.
     async fn clean(&self, account: &Account) -> Result<Option<String>, Error> {
         let found = self.claims(account).await?;
-        let ours = |claim: &Claim, name: &str| match claim {
+        let strangers = self.strangers(account).await?;
+        let ours = |claim: &Claim, stranger: bool| match claim {
             Claim::Ours => true,
-            Claim::Free => name == account.owner.uid || account.rival.is_none(),
+            Claim::Free => account.rival.is_none() && !stranger,
             Claim::Theirs(_) => false,
         };
         let mut left = Vec::new();
         let mut auth = self.client.auth_client();
         // The user goes first, so that nothing can write while the data goes.
-        if !reserved(&account.user) && ours(&found.user, &account.user) {
+        if !reserved(&account.user) && ours(&found.user, strangers.user) {
             allow(auth.user_delete(account.user.as_str()).await, "not found")
                 .map_err(|e| self.explain("delete a user", &e))?;
         } else {
             left.push(format!("the user {}", account.user));
         }
-        if !reserved(&account.schema) && ours(&found.schema, &account.schema) {
+        if !reserved(&account.schema) && ours(&found.schema, strangers.schema) {
             self.remove_keys(&account.schema).await?;
             allow(auth.role_delete(account.schema.as_str()).await, "not found")
                 .map_err(|e| self.explain("delete a role", &e))?;
@@ -384,6 +419,15 @@ impl Datastore for Etcd {
     fn health(&self) -> Answer<'_, Health> {
         Box::pin(self.check())
     }
+}
+
+/// Who has what was there before Steward.
+const NO_TENANT: &str = "somebody who is no tenant";
+
+/// What was never a tenant's.
+struct Strangers {
+    user: bool,
+    schema: bool,
 }
 
 /// What is recorded of a user and a schema.

@@ -234,6 +234,7 @@ async fn names_from_before_there_were_records_are_kept_by_who_has_the_better_rig
     let server = EtcdServer::start(&[]).await;
     let etcd = bootstrapped(&server).await;
     server.etcdctl("root", &["put", "/old/x", "1"]).unwrap();
+    server.etcdctl("root", &["role", "add", "old"]).unwrap();
     let mut thief = owned("thief", "old", "old");
     thief.rival = Some("tenants/victim".into());
     let error = etcd.claim(&thief).await.unwrap_err();
@@ -243,6 +244,27 @@ async fn names_from_before_there_were_records_are_kept_by_who_has_the_better_rig
     let kept = server.etcdctl("root", &["get", "/old/x"]).unwrap();
     assert!(kept.contains('1'), "{kept}");
     etcd.claim(&owned("victim", "old", "old")).await.unwrap();
+}
+
+#[tokio::test]
+async fn what_was_never_a_tenant_s_is_not_given_away_nor_removed() {
+    let server = EtcdServer::start(&[]).await;
+    let etcd = bootstrapped(&server).await;
+    let root = |words: &[&str]| server.etcdctl("root", words).unwrap();
+    root(&["put", "/registry/secrets/a", "secret"]);
+    root(&["role", "add", "app"]);
+    root(&["user", "add", "app", "--no-password"]);
+    root(&["user", "grant-role", "app", "app"]);
+    for thief in [
+        owned("thief", "thief", "registry"),
+        owned("thief", "app", "mine"),
+    ] {
+        let error = etcd.claim(&thief).await.unwrap_err();
+        assert!(error.to_string().contains("no tenant"), "{error}");
+        assert!(etcd.remove(&thief).await.unwrap().is_some());
+    }
+    assert!(root(&["get", "/registry/", "--prefix"]).contains("secret"));
+    assert!(root(&["user", "list"]).contains("app"));
 }
 
 async fn server_put(server: &EtcdServer, key: &str) {
